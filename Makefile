@@ -1,0 +1,80 @@
+# Every target is run from the root of the repository. `make help` lists them.
+
+GO       ?= go
+TOOL     := $(GO) tool -modfile=tools/go.mod
+LINT     := $(TOOL) golangci-lint
+BUF      := $(TOOL) buf
+
+PKGS     ?= ./...
+# How long each fuzz target runs, how long torture runs, and the seed to repeat.
+FUZZTIME    ?= 10s
+TORTURETIME ?= 5m
+SEED        ?=
+
+# Modules of their own beside the main one, once they exist.
+MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build test race scripts torture fuzz golden bench lint fmt fmt-check vet check cross generate demo clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build every package, and the stave program into bin/
+	$(GO) build ./...
+	@if [ -d cmd/stave ]; then $(GO) build -o bin/stave ./cmd/stave; fi
+	@for m in $(MODULES); do (cd $$m && $(GO) build ./...) || exit 1; done
+
+test: ## run all tests that need no other process (under a minute)
+	$(GO) test -timeout 5m $(PKGS)
+
+race: ## run all tests under the race detector
+	$(GO) test -race -timeout 12m $(PKGS)
+
+scripts: ## run testdata/scripts, in virtual time and against real processes
+	$(GO) test -count=1 -timeout 10m ./internal/... -run TestScripts
+
+torture: ## run random faults for TORTURETIME, repeatable with SEED
+	STAVE_TORTURE_TIME=$(TORTURETIME) STAVE_SEED=$(SEED) \
+		$(GO) test -race -count=1 -timeout 0 ./internal/... -run TestTorture -v
+
+fuzz: ## run every fuzz target for FUZZTIME
+	tools/fuzz.sh $(FUZZTIME)
+
+golden: ## write the golden files anew; review the difference like code
+	tools/golden.sh
+
+bench: ## run the Go benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
+	@for m in $(MODULES); do (cd $$m && $(GO) test -run '^$$' -bench . -benchmem ./...) || exit 1; done
+
+lint: ## run the linters and check the formatting
+	$(LINT) run $(PKGS)
+
+fmt: ## format all Go files
+	$(LINT) fmt
+
+fmt-check:
+	$(LINT) fmt --diff
+
+vet: ## run go vet, with every build tag in use
+	$(GO) vet ./...
+	@for t in $$(tools/tags.sh); do echo "$(GO) vet -tags $$t ./..."; $(GO) vet -tags $$t ./... || exit 1; done
+	@for m in $(MODULES); do (cd $$m && $(GO) vet ./...) || exit 1; done
+
+cross: ## build for the other supported systems
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
+
+check: fmt-check vet build cross lint race scripts ## everything CI runs
+
+generate: ## write the generated Go of api/stave/v1 beside its .proto files
+	$(BUF) lint --config tools/buf.yaml
+	$(BUF) generate --config tools/buf.yaml --template tools/buf.gen.yaml --output api
+
+demo: build ## show a rescale on a cluster on this machine
+	bash testdata/demo.sh
+
+clean: ## remove what the other targets wrote
+	rm -rf bin dist
+	$(GO) clean -testcache

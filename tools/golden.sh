@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Writes the golden files of every package whose tests define the flag -update.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+find . -name '*_test.go' -not -path './bench/*' -not -path '*/testdata/*' |
+	xargs -r grep -lE 'flag\.Bool(Var)?\(.*"update"' /dev/null |
+	xargs -r -n 1 dirname | sort -u |
+	while read -r dir; do
+		go test "$dir" -count=1 -update
+	done
