@@ -1,0 +1,223 @@
+package catalog
+
+import "slices"
+
+// maxInlineDrop is how many partitions one command removes itself. A larger
+// table is marked dropped at once and purged in steps.
+const maxInlineDrop = 4096
+
+func (b *Batch) dropTable(c DropTable) (Result, *Error) {
+	t, err := b.findTable(c.Table, c.TableID)
+	if err != nil {
+		if c.IfExists && err.Code == ErrTableNotExist {
+			return Result{}, nil
+		}
+		return Result{}, err
+	}
+	b.removeTable(t, maxInlineDrop)
+	return Result{Changed: true, IDs: []IDRange{{uint64(t.ID), 1}}}, nil
+}
+
+// removeTable removes a table with up to inline partitions, or marks it dropped
+// if it has more. It returns how many partitions it removed.
+func (b *Batch) removeTable(t *Table, inline int) int {
+	count := b.s.PartitionCount(t.ID)
+	if t.Importing() {
+		b.leaveImport(t)
+	}
+	b.recordDrop(t)
+	if count > inline {
+		n := *t
+		n.Dropped, n.Import, n.Revision, n.Wall = true, ImportID{}, b.rev, b.s.cluster.Wall
+		b.putTable(t, &n)
+		return 0
+	}
+	b.removePartitions(t.ID, count)
+	b.deleteTable(t)
+	return count
+}
+
+// removePartitions removes the first n partitions of a table by name.
+func (b *Batch) removePartitions(id TableID, n int) {
+	victims := make([]*Partition, 0, n)
+	b.s.Partitions(id, "", func(p *Partition) bool {
+		if len(victims) == n {
+			return false
+		}
+		victims = append(victims, p)
+		return true
+	})
+	for _, p := range victims {
+		b.deletePartition(p)
+	}
+}
+
+// recordDrop writes the record of a dropped table, naming every server that
+// holds a replica of it, and takes over the records of its dropped partitions.
+func (b *Batch) recordDrop(t *Table) {
+	d := &DroppedObject{
+		Table: t.ID, Path: t.Path, Buckets: t.Buckets, Epoch: t.Epoch, Dropped: b.s.cluster.Wall, Revision: b.rev,
+	}
+	holders := map[ServerID]bool{}
+	addHolders(holders, t.Placement)
+	b.s.Partitions(t.ID, "", func(p *Partition) bool {
+		addHolders(holders, p.Placement)
+		return true
+	})
+	d.Pending = pendingOf(holders)
+	b.putDropped(nil, d)
+}
+
+func addHolders(holders map[ServerID]bool, p *Placement) {
+	if p == nil {
+		return
+	}
+	for _, replicas := range p.Replicas {
+		for _, s := range replicas {
+			holders[s] = true
+		}
+	}
+}
+
+func pendingOf(holders map[ServerID]bool) []PendingDeletion {
+	var out []PendingDeletion
+	for s := range holders {
+		out = append(out, PendingDeletion{Server: s})
+	}
+	slices.SortFunc(out, func(a, b PendingDeletion) int { return int(a.Server) - int(b.Server) })
+	return out
+}
+
+func (b *Batch) dropPartitions(c DropPartitions) (Result, *Error) {
+	t, err := b.findTable(c.Table, c.TableID)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := b.mutablePartitioned(t); err != nil {
+		return Result{}, err
+	}
+	victims, err := b.findPartitions(t, c)
+	if err != nil {
+		return Result{}, err
+	}
+	var r Result
+	for _, p := range victims {
+		b.dropPartition(t, p)
+		r.addID(uint64(p.ID))
+		r.Changed = true
+	}
+	return r, nil
+}
+
+// findPartitions resolves the specs and ids of a drop, each partition once.
+func (b *Batch) findPartitions(t *Table, c DropPartitions) ([]*Partition, *Error) {
+	n := max(len(c.Specs), len(c.IDs))
+	if n == 0 || n > maxInlineDrop {
+		return nil, refuseLimit(ErrInvalidArgument, maxInlineDrop, uint64(n), "%d partitions to drop are not in 1..%d", n, maxInlineDrop)
+	}
+	if len(c.Specs) > 0 && len(c.IDs) > 0 && len(c.Specs) != len(c.IDs) {
+		return nil, refuse(ErrInvalidArgument, "%d partition ids for %d specs", len(c.IDs), len(c.Specs))
+	}
+	var out []*Partition
+	seen := make(map[PartitionID]bool, n)
+	for i := range n {
+		p, err := b.findPartition(t, c, i)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && !seen[p.ID] {
+			seen[p.ID] = true
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// findPartition returns the i-th partition of a drop, or nil if it is absent
+// and that is allowed.
+func (b *Batch) findPartition(t *Table, c DropPartitions, i int) (*Partition, *Error) {
+	var p *Partition
+	var what string
+	if len(c.Specs) > 0 {
+		name, err := partitionName(t, c.Specs[i], false)
+		if err != nil {
+			return nil, err
+		}
+		what = qualifiedName(t.PartitionKeys, name)
+		p, _ = b.s.Partition(t.ID, name)
+	}
+	if len(c.IDs) > 0 {
+		byID, _ := b.s.partIDs.get(c.IDs[i])
+		if byID != nil && byID.Table != t.ID || len(c.Specs) > 0 && byID != p {
+			byID = nil
+		}
+		p = byID
+		if what == "" {
+			what = utoa(uint64(c.IDs[i]))
+		} else {
+			what += " (id " + utoa(uint64(c.IDs[i])) + ")"
+		}
+	}
+	if p == nil && !c.IfExists {
+		return nil, refuse(ErrPartitionNotExists, "partition '%s' does not exist for table %s", what, t.Path)
+	}
+	return p, nil
+}
+
+// dropPartition removes one partition and keeps the record of it.
+func (b *Batch) dropPartition(t *Table, p *Partition) {
+	count, _ := EffectiveCount(t, p) //nolint:errcheck // a partition without a count is recorded with 0
+	holders := map[ServerID]bool{}
+	addHolders(holders, p.Placement)
+	b.deletePartition(p)
+	b.putDropped(nil, &DroppedObject{
+		Table: t.ID, Partition: Some(p.ID), Path: t.Path, Name: p.Name, Buckets: count, Epoch: p.Epoch,
+		Dropped: b.s.cluster.Wall, Revision: b.rev, Pending: pendingOf(holders),
+	})
+}
+
+// purgeDropped removes partitions of dropped tables, oldest table first, then
+// records that are old enough and wait for nobody.
+func (b *Batch) purgeDropped(c PurgeDropped) (Result, *Error) {
+	left := int(min(c.Max, 1<<16))
+	var dropped []*Table
+	b.s.droppedTables.all(func(id TableID, _ *DroppedObject) bool {
+		if t, ok := b.s.tableIDs.get(id); ok {
+			dropped = append(dropped, t)
+		}
+		return len(dropped) < 16
+	})
+	var r Result
+	for _, t := range dropped {
+		n := min(left, b.s.PartitionCount(t.ID))
+		b.removePartitions(t.ID, n)
+		left -= n
+		if b.s.PartitionCount(t.ID) == 0 {
+			b.deleteTable(t)
+		}
+		r.Changed = true
+		if left == 0 {
+			return r, nil
+		}
+	}
+	for _, d := range b.expiredRecords(c.Before, left) {
+		b.deleteDropped(d)
+		r.Changed = true
+	}
+	return r, nil
+}
+
+func (b *Batch) expiredRecords(before Millis, limit int) []*DroppedObject {
+	var out []*DroppedObject
+	take := func(d *DroppedObject) bool {
+		if d.Dropped < before && len(d.Pending) == 0 && (d.Partition.Set || !b.s.tableIDs.has(d.Table)) {
+			out = append(out, d)
+		}
+		return len(out) < limit
+	}
+	b.s.droppedParts.all(func(_ PartitionID, d *DroppedObject) bool { return take(d) })
+	if len(out) < limit {
+		b.s.droppedTables.all(func(_ TableID, d *DroppedObject) bool { return take(d) })
+	}
+	return out
+}

@@ -1,0 +1,189 @@
+package catalog
+
+import (
+	"net"
+	"strconv"
+	"strings"
+)
+
+// Bounds of a tablet server's registration.
+const (
+	MinServerTTL Millis = 1_000
+	MaxServerTTL Millis = 600_000
+	maxListeners        = 16
+)
+
+func (b *Batch) registerServer(c RegisterServer) (Result, *Error) {
+	if err := checkServer(c); err != nil {
+		return Result{}, err
+	}
+	cl := &b.s.cluster
+	old, _ := b.s.servers.get(c.ID)
+	if old != nil && old.Live && old.DirectoryID != c.DirectoryID && cl.Lease-old.Renewed < old.TTL {
+		return Result{}, refuse(ErrServerIDInUse, "tablet server %d is registered with directory id %s for another %d ms",
+			c.ID, old.DirectoryID, old.TTL-(cl.Lease-old.Renewed))
+	}
+	v := &Server{
+		ID: c.ID, Incarnation: 1, DirectoryID: c.DirectoryID, Listeners: c.Listeners, Rack: c.Rack, TTL: c.TTL,
+		Renewed: cl.Lease, RenewedAt: b.rev, Live: true, Registered: cl.Wall, Revision: b.rev,
+	}
+	if old != nil {
+		v.Incarnation, v.Tag = old.Incarnation+1, old.Tag
+	}
+	b.putServer(old, v, false)
+	return Result{Changed: true, IDs: []IDRange{{uint64(v.Incarnation), 1}}}, nil
+}
+
+func checkServer(c RegisterServer) *Error {
+	switch {
+	case c.ID < 0:
+		return refuse(ErrInvalidArgument, "tablet server id %d is below 0", c.ID)
+	case c.TTL < MinServerTTL || c.TTL > MaxServerTTL:
+		return refuse(ErrInvalidArgument, "ttl %d ms is not in %d..%d ms", c.TTL, MinServerTTL, MaxServerTTL)
+	case c.DirectoryID == "":
+		return refuse(ErrInvalidArgument, "directory id of tablet server %d is empty", c.ID)
+	case len(c.Listeners) < 1 || len(c.Listeners) > maxListeners:
+		return refuse(ErrInvalidArgument, "tablet server %d has %d listeners, want 1..%d", c.ID, len(c.Listeners), maxListeners)
+	}
+	for _, l := range c.Listeners {
+		if err := checkListener(l); err != nil {
+			return err
+		}
+	}
+	if err := checkText("rack", c.Rack, maxNameBytes); err != nil {
+		return err
+	}
+	return checkText("directory id", c.DirectoryID, maxNameBytes)
+}
+
+// checkListener wants "host:port" or "NAME://host:port".
+func checkListener(l string) *Error {
+	if err := checkText("listener", l, maxNameBytes); err != nil {
+		return err
+	}
+	addr := l
+	if _, rest, ok := strings.Cut(l, "://"); ok {
+		addr = rest
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 1 || n > 65535 || host == "" {
+		return refuse(ErrInvalidArgument, "listener %q is not host:port or NAME://host:port with a port in 1..65535", l)
+	}
+	return nil
+}
+
+func (b *Batch) unregisterServer(c UnregisterServer) (Result, *Error) {
+	v, ok := b.s.servers.get(c.ID)
+	if !ok {
+		return Result{}, refuse(ErrServerNotExist, "tablet server %d is not registered", c.ID)
+	}
+	if c.Incarnation.Set && c.Incarnation.V != v.Incarnation {
+		return Result{}, &Error{
+			Code: ErrFenced, Current: uint64(v.Incarnation),
+			Message: "tablet server " + itoa(int64(c.ID)) + " has incarnation " + utoa(uint64(v.Incarnation)) + ", not " + utoa(uint64(c.Incarnation.V)),
+		}
+	}
+	if n := b.s.ReplicasOn(c.ID); n > 0 {
+		return Result{}, refuse(ErrServerNotExist, "tablet server %d still holds %d bucket replicas; drain it first", c.ID, n)
+	}
+	b.deleteServer(v)
+	return Result{Changed: true}, nil
+}
+
+// ReplicasOn counts the bucket replicas assigned to a server. It scans all
+// placements.
+func (s *State) ReplicasOn(id ServerID) int {
+	n := 0
+	count := func(p *Placement) {
+		if p == nil {
+			return
+		}
+		for _, list := range p.Replicas {
+			for _, r := range list {
+				if r == id {
+					n++
+				}
+			}
+		}
+	}
+	s.tableIDs.all(func(_ TableID, t *Table) bool {
+		count(t.Placement)
+		return true
+	})
+	s.partIDs.all(func(_ PartitionID, p *Partition) bool {
+		count(p.Placement)
+		return true
+	})
+	return n
+}
+
+// assignPending places unassigned objects, tables first, in id order, until the
+// replicas of one command are used up. Objects that still have too few live
+// servers, and those being dropped or imported, are left.
+func (b *Batch) assignPending(c AssignPending) (Result, *Error) {
+	if b.s.servers.len() == 0 {
+		return Result{}, nil
+	}
+	limits := b.s.Limits("")
+	if c.MaxReplicas > 0 {
+		limits.Replicas = min(limits.Replicas, c.MaxReplicas)
+	}
+	limits.Replicas = min(limits.Replicas, DefaultLimits.Replicas)
+	place := b.placer(limits)
+	var r Result
+	for _, t := range b.pendingTables(limits.Replicas) {
+		p, err := place.place(uint64(t.ID), t, t.Buckets)
+		if err != nil {
+			if err.Code == ErrTooLarge {
+				break
+			}
+			continue
+		}
+		n := *t
+		n.Placement, n.Revision = p, b.rev
+		b.putTable(t, &n)
+		r.Changed = true
+	}
+	for _, p := range b.pendingPartitions(limits.Replicas) {
+		t, _ := b.s.tableIDs.get(p.Table)
+		count, err := EffectiveCount(t, p)
+		if err != nil {
+			continue
+		}
+		placement, refusal := place.place(uint64(p.ID), t, count)
+		if refusal != nil {
+			if refusal.Code == ErrTooLarge {
+				break
+			}
+			continue
+		}
+		n := *p
+		n.Placement, n.Revision = placement, b.rev
+		b.putPartition(p, &n)
+		r.Changed = true
+	}
+	return r, nil
+}
+
+func (b *Batch) pendingTables(limit uint32) []*Table {
+	var out []*Table
+	b.s.unplacedTables.all(func(id TableID, _ struct{}) bool {
+		if t, ok := b.s.tableIDs.get(id); ok && !t.Importing() {
+			out = append(out, t)
+		}
+		return len(out) < int(limit)
+	})
+	return out
+}
+
+func (b *Batch) pendingPartitions(limit uint32) []*Partition {
+	var out []*Partition
+	b.s.unplacedParts.all(func(id PartitionID, _ struct{}) bool {
+		p, _ := b.s.partIDs.get(id)
+		if t, ok := b.s.tableIDs.get(p.Table); ok && !t.Importing() && !t.Dropped {
+			out = append(out, p)
+		}
+		return len(out) < int(limit)
+	})
+	return out
+}
