@@ -1,0 +1,168 @@
+package raftnet
+
+import (
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// feed hands received messages to raft's main goroutine one at a time and so
+// knows whether that goroutine is at work on one, and since when. It is the only
+// reader of the inner transport's consumer channel. It never blocks on raft: a
+// message waits in a queue, which holds at most one per connection because the
+// inner transport waits for the answer before it reads on.
+type feed struct {
+	t       *Transport
+	waiting []*message
+	current *message // raft works on it; nil: raft is free, as far as messages go
+	since   time.Time
+	done    chan raft.RPCResponse // raft's answer to current
+	timer   *time.Timer
+}
+
+// message is a received RPC on its way to raft.
+type message struct {
+	rpc       raft.RPC // as the inner transport gave it
+	heartbeat *raft.AppendEntriesRequest
+	snapshot  *raft.InstallSnapshotRequest
+	announced bool // BeforeSnapshot was called
+}
+
+func newFeed(t *Transport) *feed {
+	f := &feed{t: t, done: make(chan raft.RPCResponse, 1), timer: time.NewTimer(time.Hour)}
+	f.timer.Stop()
+	return f
+}
+
+func (f *feed) run() {
+	defer f.timer.Stop()
+	for {
+		var out chan<- raft.RPC
+		var next raft.RPC
+		if f.current == nil && len(f.waiting) > 0 {
+			out, next = f.t.toRaft, f.offer(f.waiting[0])
+		}
+		select {
+		case rpc := <-f.t.inner.Consumer():
+			f.admit(rpc)
+		case out <- next:
+			f.current, f.waiting = f.waiting[0], f.waiting[1:]
+			f.since = time.Now()
+			f.arm()
+		case resp := <-f.done:
+			f.finish(resp)
+		case <-f.timer.C:
+			f.standIn()
+			f.arm()
+		case <-f.t.stop:
+			return
+		}
+	}
+}
+
+// admit queues a message, or refuses one that must not reach raft.
+func (f *feed) admit(rpc raft.RPC) {
+	m := &message{rpc: rpc}
+	switch req := rpc.Command.(type) {
+	case *raft.AppendEntriesRequest:
+		if isHeartbeat(req) {
+			m.heartbeat = req
+		}
+		if err := vetAppend(req); err != nil {
+			rpc.Respond(nil, err)
+			return
+		}
+	case *raft.InstallSnapshotRequest:
+		m.snapshot = req
+	}
+	f.waiting = append(f.waiting, m)
+	if f.current != nil && time.Since(f.since) >= f.t.cfg.BusyAfter {
+		f.standIn()
+	}
+	f.arm()
+}
+
+// offer returns the message as raft gets it: answered to the feed.
+func (f *feed) offer(m *message) raft.RPC {
+	if m.snapshot != nil && !m.announced {
+		m.announced = true
+		f.t.cfg.BeforeSnapshot(m.snapshot.LastLogIndex, m.snapshot.LastLogTerm)
+	}
+	rpc := m.rpc
+	rpc.RespChan = f.done
+	return rpc
+}
+
+// finish passes raft's answer on; raft is free again.
+func (f *feed) finish(resp raft.RPCResponse) {
+	m := f.current
+	f.current = nil
+	if m.snapshot != nil {
+		r, ok := resp.Response.(*raft.InstallSnapshotResponse)
+		f.t.cfg.AfterSnapshot(m.snapshot.LastLogIndex, m.snapshot.LastLogTerm, ok && resp.Error == nil && r.Success)
+	}
+	m.rpc.Respond(resp.Response, resp.Error)
+}
+
+// arm sets the timer if raft is busy and a heartbeat waits: for the moment raft
+// has been busy long enough, and from then on at the same interval, because the
+// work itself may bring raft to the heartbeat's term.
+func (f *feed) arm() {
+	f.timer.Stop()
+	if f.current == nil {
+		return
+	}
+	for _, m := range f.waiting {
+		if m.heartbeat != nil {
+			late := time.Until(f.since.Add(f.t.cfg.BusyAfter))
+			if late <= 0 {
+				late = f.t.cfg.BusyAfter
+			}
+			f.timer.Reset(late)
+			return
+		}
+	}
+}
+
+// standIn answers the heartbeats that wait while raft is busy, if they come from
+// the leader that raft follows, in its term. The answer says only that, and
+// nothing of raft's state is touched: raft cannot start an election while it is
+// busy, and when its work succeeds it renews its own last contact.
+func (f *feed) standIn() {
+	view := f.t.view.Load()
+	if f.current == nil || view == nil {
+		return
+	}
+	follower, term, leader := (*view)()
+	if !follower || leader == "" {
+		return
+	}
+	kept := f.waiting[:0]
+	for _, m := range f.waiting {
+		if m.heartbeat == nil || m.heartbeat.Term != term || sender(m.heartbeat) != leader || !speaksV3(m.heartbeat) {
+			kept = append(kept, m)
+			continue
+		}
+		id := []byte(f.t.LocalAddr())
+		m.rpc.Respond(&raft.AppendEntriesResponse{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: id, Addr: id},
+			Term:      term,
+			Success:   true,
+		}, nil)
+	}
+	clear(f.waiting[len(kept):])
+	f.waiting = kept
+}
+
+// sender returns the node id of the leader that sent an append.
+func sender(a *raft.AppendEntriesRequest) string {
+	if len(a.ID) > 0 {
+		return string(a.ID)
+	}
+	return string(a.Leader)
+}
+
+// speaksV3 reports whether raft would not refuse the append for its version.
+func speaksV3(a *raft.AppendEntriesRequest) bool {
+	return a.ProtocolVersion == raft.ProtocolVersionMax
+}
