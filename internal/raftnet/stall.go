@@ -18,8 +18,9 @@ const stallAfter = 5 * time.Second
 const stallStep = stallAfter / 5
 
 // stallConn makes reads and writes inside a message fail with ErrStalled after
-// stallAfter without a byte, whatever longer deadline the user has set. A read
-// between messages waits as long as the user allows.
+// stallAfter without a byte, whatever longer deadline the user has set, and then
+// closes the connection. A read between messages waits as long as the user
+// allows.
 //
 // One goroutine may read while another writes; deadlines may be set and Close
 // called at any time.
@@ -71,6 +72,8 @@ func (c *stallConn) Read(p []byte) (int, error) {
 		user := c.mu.read
 		c.mu.Unlock()
 		if errors.Is(err, os.ErrDeadlineExceeded) && !passed(user) {
+			// A second read must not wait once more.
+			_ = c.Close()
 			err = fmt.Errorf("read: %w: %w", ErrStalled, err)
 		}
 	}
@@ -116,6 +119,7 @@ func (c *stallConn) Write(p []byte) (int, error) {
 		case passed(user):
 			return total, err
 		case now.Sub(last) >= stallAfter:
+			_ = c.Close()
 			return total, fmt.Errorf("write: %w: %w", ErrStalled, err)
 		}
 	}
