@@ -400,7 +400,7 @@ func TestTransport_SnapshotAndTrim(t *testing.T) {
 		c := newCluster(t, 3, clusterOptions{
 			raft: func(conf *raft.Config) { conf.TrailingLogs = 5 },
 			transport: func(n *node, tc *TransportConfig) {
-				tc.MaxAppend = 1000
+				tc.MaxAppend, tc.MaxMessage = 1000, 4096 // an append that is not cut cannot arrive
 				tc.BeforeSnapshot = func(index, term uint64) { heard <- fmt.Sprint(n.id, " before ", index, " ", term) }
 				tc.AfterSnapshot = func(index, term uint64, ok bool) { heard <- fmt.Sprint(n.id, " after ", index, " ", term, " ", ok) }
 			},
