@@ -1,7 +1,5 @@
 package catalog
 
-import "math"
-
 // admit checks a command against its client's record. It returns the record to
 // write the result to, or the known result of a repeated sequence, or a refusal
 // that is not stored.
@@ -16,8 +14,8 @@ func (b *Batch) admit(env Envelope) (client *Client, known *Result, err *Error) 
 	if !ok {
 		return nil, nil, refuse(ErrSessionExpired, "client %d is not registered or has expired", env.Client)
 	}
-	if env.Ack >= env.Sequence {
-		return nil, nil, refuse(ErrInvalidArgument, "ack %d of client %d must be below its sequence %d", env.Ack, env.Client, env.Sequence)
+	if env.Sequence == 0 {
+		return nil, nil, refuse(ErrInvalidArgument, "sequence of client %d is 0, sequences begin at 1", env.Client)
 	}
 	c = b.touch(c, env)
 	if env.Sequence <= c.Watermark {
@@ -107,8 +105,10 @@ func (b *Batch) expireClients(c ExpireClients) (Result, *Error) {
 }
 
 func (b *Batch) deleteClient(c *Client) {
-	own := *c // the published record keeps its results
-	b.forget(&own, math.MaxUint64)
+	c.results.all(func(seq uint64, r Result) bool {
+		b.s.hash -= b.hashResult(c.ID, seq, &r)
+		return true
+	})
 	b.s.hash -= c.hash
 	b.s.clients.delete(b.s.gen, c.ID)
 }

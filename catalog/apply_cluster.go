@@ -40,17 +40,8 @@ func (b *Batch) activateIncarnation(c ActivateIncarnation) (Result, *Error) {
 }
 
 func (b *Batch) setLimits(c SetLimits) (Result, *Error) {
-	for _, f := range []struct {
-		name       string
-		value, max uint32
-	}{
-		{"buckets", c.Limits.Buckets, MaxLimits.Buckets},
-		{"partitions", c.Limits.Partitions, MaxLimits.Partitions},
-		{"replicas", c.Limits.Replicas, MaxLimits.Replicas},
-	} {
-		if f.value > f.max {
-			return Result{}, refuseLimit(ErrTooLarge, uint64(f.max), uint64(f.value), "limit %s %d is above %d", f.name, f.value, f.max)
-		}
+	if err := checkLimits(c.Limits); err != nil {
+		return Result{}, err
 	}
 	if c.Database != "" {
 		d, ok := b.s.databases.get(c.Database)
@@ -74,6 +65,22 @@ func (b *Batch) setLimits(c SetLimits) (Result, *Error) {
 	b.s.cluster.Limits = l
 	b.change(before, b.clusterRow())
 	return Result{Changed: true}, nil
+}
+
+func checkLimits(l Limits) *Error {
+	for _, f := range []struct {
+		name       string
+		value, max uint32
+	}{
+		{"buckets", l.Buckets, MaxLimits.Buckets},
+		{"partitions", l.Partitions, MaxLimits.Partitions},
+		{"replicas", l.Replicas, MaxLimits.Replicas},
+	} {
+		if f.value > f.max {
+			return refuseLimit(ErrTooLarge, uint64(f.max), uint64(f.value), "limit %s %d is above %d", f.name, f.value, f.max)
+		}
+	}
+	return nil
 }
 
 func (b *Batch) setFeatureLevel(c SetFeatureLevel) (Result, *Error) {

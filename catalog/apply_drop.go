@@ -53,17 +53,22 @@ func (b *Batch) removePartitions(id TableID, n int) {
 }
 
 // recordDrop writes the record of a dropped table, naming every server that
-// holds a replica of it, and takes over the records of its dropped partitions.
+// holds a replica of it. The scan ends when every registered server is named,
+// and does not begin when nothing is placed: a large table is dropped in little
+// time either way.
 func (b *Batch) recordDrop(t *Table) {
 	d := &DroppedObject{
 		Table: t.ID, Path: t.Path, Buckets: t.Buckets, Epoch: t.Epoch, Dropped: b.s.cluster.Wall, Revision: b.rev,
 	}
 	holders := map[ServerID]bool{}
 	addHolders(holders, t.Placement)
-	b.s.Partitions(t.ID, "", func(p *Partition) bool {
-		addHolders(holders, p.Placement)
-		return true
-	})
+	if set, ok := b.s.parts.get(t.ID); ok && set.unplaced.len() < set.byName.len() {
+		registered := b.s.servers.len()
+		set.byName.all(func(_ string, p *Partition) bool {
+			addHolders(holders, p.Placement)
+			return len(holders) < registered
+		})
+	}
 	d.Pending = pendingOf(holders)
 	b.putDropped(nil, d)
 }
@@ -159,7 +164,7 @@ func (b *Batch) findPartition(t *Table, c DropPartitions, i int) (*Partition, *E
 		}
 	}
 	if p == nil && !c.IfExists {
-		return nil, refuse(ErrPartitionNotExists, "partition '%s' does not exist for table %s", what, t.Path)
+		return nil, refuse(ErrPartitionNotExists, "Partition '%s' does not exist for table %s", what, t.Path)
 	}
 	return p, nil
 }
@@ -179,26 +184,21 @@ func (b *Batch) dropPartition(t *Table, p *Partition) {
 // purgeDropped removes partitions of dropped tables, oldest table first, then
 // records that are old enough and wait for nobody.
 func (b *Batch) purgeDropped(c PurgeDropped) (Result, *Error) {
-	left := int(min(c.Max, 1<<16))
-	var dropped []*Table
-	b.s.droppedTables.all(func(id TableID, _ *DroppedObject) bool {
-		if t, ok := b.s.tableIDs.get(id); ok {
-			dropped = append(dropped, t)
-		}
-		return len(dropped) < 16
-	})
 	var r Result
-	for _, t := range dropped {
-		n := min(left, b.s.PartitionCount(t.ID))
-		b.removePartitions(t.ID, n)
+	left := int(min(c.Max, 1<<16))
+	for left > 0 {
+		id, _, ok := b.s.purging.first()
+		if !ok {
+			break
+		}
+		n := min(left, b.s.PartitionCount(id))
+		b.removePartitions(id, n)
 		left -= n
-		if b.s.PartitionCount(t.ID) == 0 {
+		if b.s.PartitionCount(id) == 0 {
+			t, _ := b.s.tableIDs.get(id)
 			b.deleteTable(t)
 		}
 		r.Changed = true
-		if left == 0 {
-			return r, nil
-		}
 	}
 	for _, d := range b.expiredRecords(c.Before, left) {
 		b.deleteDropped(d)
@@ -210,14 +210,35 @@ func (b *Batch) purgeDropped(c PurgeDropped) (Result, *Error) {
 func (b *Batch) expiredRecords(before Millis, limit int) []*DroppedObject {
 	var out []*DroppedObject
 	take := func(d *DroppedObject) bool {
-		if d.Dropped < before && len(d.Pending) == 0 && (d.Partition.Set || !b.s.tableIDs.has(d.Table)) {
+		if len(out) == limit {
+			return false
+		}
+		if d.Dropped < before && !b.awaited(d) {
 			out = append(out, d)
 		}
-		return len(out) < limit
+		return true
 	}
 	b.s.droppedParts.all(func(_ PartitionID, d *DroppedObject) bool { return take(d) })
-	if len(out) < limit {
-		b.s.droppedTables.all(func(_ TableID, d *DroppedObject) bool { return take(d) })
-	}
+	b.s.droppedTables.all(func(_ TableID, d *DroppedObject) bool { return take(d) })
 	return out
+}
+
+// awaited reports whether the record of a dropped object is still needed: a
+// registered server has replicas to delete, partitions of the table are left,
+// or a running import could bring the id back, which the record prevents.
+func (b *Batch) awaited(d *DroppedObject) bool {
+	for _, p := range d.Pending {
+		if b.s.servers.has(p.Server) {
+			return true
+		}
+	}
+	if !d.Partition.Set && b.s.tableIDs.has(d.Table) {
+		return true
+	}
+	needed := false
+	b.s.imports.all(func(_ string, i *Import) bool {
+		needed = d.Table >= i.BaseTable || d.Partition.Set && d.Partition.V >= i.BasePartition
+		return !needed
+	})
+	return needed
 }

@@ -1,12 +1,13 @@
 package catalog
 
-import (
-	"bytes"
-	"slices"
-)
+import "slices"
 
 // MaxImportRows bounds the rows of one ImportBatch.
 const MaxImportRows = 65_536
+
+// maxImportedID bounds ids, epochs and versions of imported rows, so that the
+// counters that go on from them never overflow.
+const maxImportedID = 1 << 62
 
 // importBatch takes the rows of one batch, all or none. The rows are checked in
 // a trial on a copy of the batch: a refusal throws the copy away.
@@ -65,12 +66,15 @@ func (im *importer) databases() *Error {
 		}
 		d.Properties = props
 		if have, ok := im.b.s.databases.get(d.Name); ok {
-			if have.Comment != d.Comment || !slices.Equal(have.Properties, d.Properties) {
+			if have.Comment != d.Comment || !slices.Equal(have.Properties, d.Properties) || have.Limits != d.Limits || have.Created != d.Created {
 				return refuse(ErrDatabaseAlreadyExist, "database %s already exists and differs from the import", d.Name)
 			}
 			continue
 		}
 		if err := checkText("comment", d.Comment, maxComment); err != nil {
+			return err
+		}
+		if err := checkLimits(d.Limits); err != nil {
 			return err
 		}
 		d.CreatedAt, d.Revision, d.hash = im.b.rev, im.b.rev, 0
@@ -101,13 +105,10 @@ func (im *importer) table(row ImportTable) *Error {
 	if have, ok := im.b.s.tables.get(t.Path); ok {
 		return im.sameTable(have, &t, row.Finished)
 	}
-	if other, ok := im.b.s.tableIDs.get(t.ID); ok {
-		return refuse(ErrTableAlreadyExist, "id %d of imported table %s belongs to table %s", t.ID, t.Path, other.Path)
+	if err := im.freeTableID(&t); err != nil {
+		return err
 	}
-	if t.ID < im.row.BaseTable {
-		return refuse(ErrTableAlreadyExist, "id %d of imported table %s was used here before the import", t.ID, t.Path)
-	}
-	n, err := im.checkTable(&t)
+	n, err := im.checkTable(&t, im.b.s.Limits(database))
 	if err != nil {
 		return err
 	}
@@ -120,9 +121,27 @@ func (im *importer) table(row ImportTable) *Error {
 	return nil
 }
 
+// freeTableID refuses an id that was given out here before: what was routed by
+// it must never be taken for the imported table.
+func (im *importer) freeTableID(t *Table) *Error {
+	if t.ID > maxImportedID {
+		return refuseLimit(ErrTooLarge, maxImportedID, uint64(t.ID), "id %d of imported table %s is above %d", t.ID, t.Path, uint64(maxImportedID))
+	}
+	if other, ok := im.b.s.tableIDs.get(t.ID); ok {
+		return refuse(ErrTableAlreadyExist, "id %d of imported table %s belongs to table %s", t.ID, t.Path, other.Path)
+	}
+	if d, ok := im.b.s.droppedTables.get(t.ID); ok {
+		return refuse(ErrTableAlreadyExist, "id %d of imported table %s belonged to table %s, which was dropped at revision %d", t.ID, t.Path, d.Path, d.Revision)
+	}
+	if t.ID < im.row.BaseTable {
+		return refuse(ErrTableAlreadyExist, "id %d of imported table %s was used here before the import", t.ID, t.Path)
+	}
+	return nil
+}
+
 // checkTable rebuilds an imported row through the rules of a creation.
-func (im *importer) checkTable(t *Table) (*Table, *Error) {
-	n, err := newImportedTable(t, im.b.s.Limits(t.Database()))
+func (im *importer) checkTable(t *Table, limits Limits) (*Table, *Error) {
+	n, err := newImportedTable(t, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +154,15 @@ func (im *importer) checkTable(t *Table) (*Table, *Error) {
 	return n, nil
 }
 
-// sameTable accepts a table that an earlier run of this import made.
+// sameTable accepts a table that an earlier run of this import made and that is
+// still as the import would make it, apart from revisions and placement.
 func (im *importer) sameTable(have, t *Table, finished bool) *Error {
-	if have.ID != t.ID || have.Buckets != t.Buckets || have.Epoch != t.Epoch || have.LegacyCount != t.LegacyCount ||
-		!slices.Equal(have.PrimaryKey, t.PrimaryKey) || !slices.Equal(have.PartitionKeys, t.PartitionKeys) ||
-		!slices.Equal(have.BucketKeys, t.BucketKeys) || len(have.Schemas) != len(t.Schemas) {
-		return refuse(ErrTableAlreadyExist, "table %s already exists with id %d and differs from the import", t.Path, have.ID)
+	n, err := im.checkTable(t, MaxLimits)
+	if err != nil {
+		return err
+	}
+	if field := tableDifference(have, n); field != "" {
+		return exists(ErrTableAlreadyExist, uint64(have.ID), "table %s already exists with id %d and differs from the import in its %s", t.Path, have.ID, field)
 	}
 	if finished && have.Import == im.c.Import {
 		return im.finishTable(have)
@@ -155,139 +177,9 @@ func (im *importer) finishTable(t *Table) *Error {
 		return nil
 	}
 	n := *cur
-	n.Import, n.Revision = ImportID{}, im.b.rev
+	n.Import, n.Revision = ImportID{}, im.b.rev // Wall stays the source's
 	im.b.putTable(cur, &n)
 	im.row.Tables = slices.DeleteFunc(im.row.Tables, func(id TableID) bool { return id == t.ID })
-	return nil
-}
-
-func (im *importer) partitions() *Error {
-	for i := range im.c.Partitions {
-		if err := im.partition(&im.c.Partitions[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (im *importer) partition(r *ImportPartition) *Error {
-	t, ok := im.b.s.tableIDs.get(r.Table)
-	if !ok || t.Dropped {
-		return refuse(ErrTableNotExist, "table id %d of imported partition '%s' does not exist", r.Table, r.Name)
-	}
-	if have, ok := im.b.s.Partition(t.ID, r.Name); ok {
-		if have.ID != r.ID || have.Buckets != r.Buckets || have.Legacy != r.Legacy || have.Epoch != r.Epoch {
-			return refuse(ErrPartitionAlreadyExists, "partition '%s' of table %s already exists with id %d and differs from the import", r.Name, t.Path, have.ID)
-		}
-		return nil
-	}
-	if t.Import != im.c.Import {
-		return refuse(ErrInvalidTable, "partition '%s' is imported into table %s, which this import did not create", r.Name, t.Path)
-	}
-	if err := im.checkPartition(t, r); err != nil {
-		return err
-	}
-	p := &Partition{
-		ID: r.ID, Table: r.Table, Name: r.Name, Buckets: r.Buckets, Legacy: r.Legacy, Imported: true,
-		Epoch: r.Epoch, Created: r.Created,
-		CreatedAt: im.b.rev, Revision: im.b.rev,
-	}
-	im.b.putPartition(nil, p)
-	im.b.s.cluster.NextPartition = max(im.b.s.cluster.NextPartition, p.ID+1)
-	return nil
-}
-
-func (im *importer) checkPartition(t *Table, r *ImportPartition) *Error {
-	values := (&Partition{Name: r.Name})
-	spec := t.Spec(values)
-	if name, err := partitionName(t, spec, false); err != nil || name != r.Name {
-		return refuse(ErrPartitionSpecInvalid, "name '%s' of an imported partition is not valid for table %s", r.Name, t.Path)
-	}
-	if other, ok := im.b.s.partIDs.get(r.ID); ok {
-		return refuse(ErrPartitionAlreadyExists, "id %d of imported partition '%s' belongs to partition '%s'", r.ID, r.Name, other.Name)
-	}
-	if r.ID < im.row.BasePartition {
-		return refuse(ErrPartitionAlreadyExists, "id %d of imported partition '%s' was used here before the import", r.ID, r.Name)
-	}
-	limits := im.b.s.Limits(t.Database())
-	if n := im.b.s.PartitionCount(t.ID) + 1; uint64(n) > uint64(limits.Partitions) {
-		return refuseLimit(ErrPartitionMaxNum, uint64(limits.Partitions), uint64(n),
-			"Exceed the maximum number of partitions for table %s, only allow %d partitions.", t.Path, limits.Partitions)
-	}
-	switch {
-	case r.Legacy && r.Buckets != 0:
-		return refuse(ErrInvalidTable, "legacy partition '%s' has bucket count %d, want none", r.Name, r.Buckets)
-	case r.Legacy && t.Epoch > 0 && !t.LegacyCount.Set:
-		return refuse(ErrStaleMetadata, "legacy partition '%s' of table %s at layout epoch %d, whose row has no legacy count", r.Name, t.Path, t.Epoch)
-	case r.Legacy:
-		return nil
-	case r.Buckets < 1:
-		return refuse(ErrStaleMetadata, "partition '%s' has neither a bucket count nor the legacy mark", r.Name)
-	case uint32(r.Buckets) > limits.Buckets:
-		return tooManyBuckets(r.Buckets, limits)
-	case r.Epoch > t.Epoch:
-		return refuse(ErrInvalidTable, "partition '%s' has layout epoch %d, table %s is at %d", r.Name, r.Epoch, t.Path, t.Epoch)
-	}
-	return nil
-}
-
-func (im *importer) keyValues() *Error {
-	for _, r := range im.c.KeyValues {
-		if err := checkKey(r.Key); err != nil {
-			return err
-		}
-		if err := checkValue(r.Value); err != nil {
-			return err
-		}
-		if r.Version < 1 {
-			return refuse(ErrInvalidArgument, "version of imported key %q is 0", r.Key)
-		}
-		if have, ok := im.b.s.kv.get(r.Key); ok {
-			if !bytes.Equal(have.Value, r.Value) {
-				return conflict(have.Version, "key %q already exists and differs from the import", r.Key)
-			}
-			continue
-		}
-		im.b.putKeyValue(nil, &KeyValue{
-			Key: r.Key, Value: r.Value, Version: r.Version, CreatedAt: im.b.rev, Revision: im.b.rev, Wall: im.b.s.cluster.Wall,
-		})
-	}
-	return nil
-}
-
-func (im *importer) idCounters() *Error {
-	for _, r := range im.c.IDCounters {
-		if r.Name == "" || r.Next > 1<<63-1 {
-			return refuse(ErrInvalidArgument, "imported counter %q with next id %d is invalid", r.Name, r.Next)
-		}
-		if err := checkText("counter name", r.Name, maxNameBytes); err != nil {
-			return err
-		}
-		old, ok := im.b.s.counters.get(r.Name)
-		if ok && old.Next >= r.Next {
-			continue
-		}
-		im.b.putCounter(old, &Counter{Name: r.Name, Next: r.Next, Revision: im.b.rev})
-	}
-	return nil
-}
-
-// counters raises the id counters to the source's.
-func (im *importer) counters() *Error {
-	if !im.c.Counters.Set {
-		return nil
-	}
-	const highest = 1 << 62
-	v, cl := im.c.Counters.V, &im.b.s.cluster
-	if v.NextTable > highest || v.NextPartition > highest {
-		return refuseLimit(ErrTooLarge, highest, max(uint64(v.NextTable), uint64(v.NextPartition)), "imported id counters are above %d", uint64(highest))
-	}
-	before := im.b.clusterRow()
-	cl.NextTable = max(cl.NextTable, v.NextTable)
-	cl.NextPartition = max(cl.NextPartition, v.NextPartition)
-	if *before != *cl {
-		im.b.change(before, im.b.clusterRow())
-	}
 	return nil
 }
 
@@ -306,6 +198,9 @@ func (im *importer) finish() *Error {
 			im.b.deleteImport(im.old)
 		}
 		return nil
+	}
+	if im.c.Skip > maxImportedID {
+		return refuseLimit(ErrTooLarge, maxImportedID, im.c.Skip, "%d rows to skip are above %d", im.c.Skip, uint64(maxImportedID))
 	}
 	im.row.Rows = max(im.row.Rows, im.c.Skip+uint64(n))
 	im.row.Revision = im.b.rev

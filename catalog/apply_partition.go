@@ -131,7 +131,7 @@ func (b *Batch) planPartitions(t *Table, c CreatePartitions) ([]planned, *Error)
 		seen = make(map[string]bool, len(c.Specs))
 	}
 	place := b.placer(limits)
-	fresh := 0
+	have, fresh := b.s.PartitionCount(t.ID), 0
 	for _, spec := range c.Specs {
 		name, err := partitionName(t, spec, true)
 		if err != nil {
@@ -139,7 +139,7 @@ func (b *Batch) planPartitions(t *Table, c CreatePartitions) ([]planned, *Error)
 		}
 		if p, ok := b.s.Partition(t.ID, name); ok {
 			if !c.IfNotExists {
-				return nil, refuse(ErrPartitionAlreadyExists, "partition '%s' already exists for table %s with id %d",
+				return nil, exists(ErrPartitionAlreadyExists, uint64(p.ID), "Partition '%s' already exists for table %s with id %d",
 					qualifiedName(t.PartitionKeys, name), t.Path, p.ID)
 			}
 			plan = append(plan, planned{existing: p})
@@ -151,6 +151,9 @@ func (b *Batch) planPartitions(t *Table, c CreatePartitions) ([]planned, *Error)
 			}
 			seen[name] = true
 		}
+		if err := roomFor(t, have+fresh+1, limits); err != nil {
+			return nil, err
+		}
 		row, err := b.planPartition(t, name, c, &place, fresh)
 		if err != nil {
 			return nil, err
@@ -158,14 +161,20 @@ func (b *Batch) planPartitions(t *Table, c CreatePartitions) ([]planned, *Error)
 		fresh++
 		plan = append(plan, planned{row: row})
 	}
-	if n := b.s.PartitionCount(t.ID) + fresh; fresh > 0 && uint64(n) > uint64(limits.Partitions) {
-		return nil, refuseLimit(ErrPartitionMaxNum, uint64(limits.Partitions), uint64(n),
+	return plan, nil
+}
+
+// roomFor refuses the n-th partition of a table, or one more with the table's
+// bucket count, above the limits.
+func roomFor(t *Table, n int, limits Limits) *Error {
+	if uint64(n) > uint64(limits.Partitions) {
+		return refuseLimit(ErrPartitionMaxNum, uint64(limits.Partitions), uint64(n),
 			"Exceed the maximum number of partitions for table %s, only allow %d partitions.", t.Path, limits.Partitions)
 	}
-	if fresh > 0 && uint32(t.Buckets) > limits.Buckets {
-		return nil, tooManyBuckets(t.Buckets, limits)
+	if uint32(t.Buckets) > limits.Buckets {
+		return tooManyBuckets(t.Buckets, limits)
 	}
-	return plan, nil
+	return nil
 }
 
 func (b *Batch) planPartition(t *Table, name string, c CreatePartitions, place *placer, fresh int) (*Partition, *Error) {

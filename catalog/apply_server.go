@@ -84,7 +84,7 @@ func (b *Batch) unregisterServer(c UnregisterServer) (Result, *Error) {
 		}
 	}
 	if n := b.s.ReplicasOn(c.ID); n > 0 {
-		return Result{}, refuse(ErrServerNotExist, "tablet server %d still holds %d bucket replicas; drain it first", c.ID, n)
+		return Result{}, refuseLimit(ErrInvalidArgument, 0, uint64(n), "tablet server %d still holds %d bucket replicas; drain it first", c.ID, n)
 	}
 	b.deleteServer(v)
 	return Result{Changed: true}, nil
@@ -115,75 +115,4 @@ func (s *State) ReplicasOn(id ServerID) int {
 		return true
 	})
 	return n
-}
-
-// assignPending places unassigned objects, tables first, in id order, until the
-// replicas of one command are used up. Objects that still have too few live
-// servers, and those being dropped or imported, are left.
-func (b *Batch) assignPending(c AssignPending) (Result, *Error) {
-	if b.s.servers.len() == 0 {
-		return Result{}, nil
-	}
-	limits := b.s.Limits("")
-	if c.MaxReplicas > 0 {
-		limits.Replicas = min(limits.Replicas, c.MaxReplicas)
-	}
-	limits.Replicas = min(limits.Replicas, DefaultLimits.Replicas)
-	place := b.placer(limits)
-	var r Result
-	for _, t := range b.pendingTables(limits.Replicas) {
-		p, err := place.place(uint64(t.ID), t, t.Buckets)
-		if err != nil {
-			if err.Code == ErrTooLarge {
-				break
-			}
-			continue
-		}
-		n := *t
-		n.Placement, n.Revision = p, b.rev
-		b.putTable(t, &n)
-		r.Changed = true
-	}
-	for _, p := range b.pendingPartitions(limits.Replicas) {
-		t, _ := b.s.tableIDs.get(p.Table)
-		count, err := EffectiveCount(t, p)
-		if err != nil {
-			continue
-		}
-		placement, refusal := place.place(uint64(p.ID), t, count)
-		if refusal != nil {
-			if refusal.Code == ErrTooLarge {
-				break
-			}
-			continue
-		}
-		n := *p
-		n.Placement, n.Revision = placement, b.rev
-		b.putPartition(p, &n)
-		r.Changed = true
-	}
-	return r, nil
-}
-
-func (b *Batch) pendingTables(limit uint32) []*Table {
-	var out []*Table
-	b.s.unplacedTables.all(func(id TableID, _ struct{}) bool {
-		if t, ok := b.s.tableIDs.get(id); ok && !t.Importing() {
-			out = append(out, t)
-		}
-		return len(out) < int(limit)
-	})
-	return out
-}
-
-func (b *Batch) pendingPartitions(limit uint32) []*Partition {
-	var out []*Partition
-	b.s.unplacedParts.all(func(id PartitionID, _ struct{}) bool {
-		p, _ := b.s.partIDs.get(id)
-		if t, ok := b.s.tableIDs.get(p.Table); ok && !t.Importing() && !t.Dropped {
-			out = append(out, p)
-		}
-		return len(out) < int(limit)
-	})
-	return out
 }

@@ -45,7 +45,7 @@ func (b *Batch) createTable(c CreateTable) (Result, *Error) {
 		if c.IfNotExists {
 			return Result{IDs: []IDRange{{uint64(t.ID), 1}}, Count: t.Buckets, Epoch: uint64(t.Epoch)}, nil
 		}
-		return Result{}, refuse(ErrTableAlreadyExist, "table %s already exists", c.Table)
+		return Result{}, exists(ErrTableAlreadyExist, uint64(t.ID), "table %s already exists with id %d", c.Table, t.ID)
 	}
 	limits := b.s.Limits(database)
 	t, err := newTable(c, limits)
@@ -99,7 +99,11 @@ func (b *Batch) alterTable(c AlterTable) (Result, *Error) {
 		slices.Equal(n.CustomProperties, t.CustomProperties) {
 		return Result{}, nil
 	}
-	if err := validateTable(&n, b.s.Limits(t.Database())); err != nil {
+	limits := b.s.Limits(t.Database())
+	// The count is not what is altered: a limit lowered since must not freeze
+	// the table.
+	limits.Buckets = max(limits.Buckets, uint32(t.Buckets))
+	if err := validateTable(&n, limits); err != nil {
 		return Result{}, err
 	}
 	n.Revision, n.Wall = b.rev, b.s.cluster.Wall

@@ -18,8 +18,12 @@ type Candidate struct {
 // rack on every server, servers are taken from the racks in turn, and a
 // follower is placed on a rack that has none of the bucket's replicas while one
 // is left. servers are in the order that counts without racks. The result is
-// the caller's. The error is an *Error with ErrInvalidReplicationFactor.
+// the caller's. The error is an *Error with ErrInvalidReplicationFactor, or with
+// ErrInvalidTable for a bucket count below 1.
 func Assign(servers []Candidate, buckets, replication int32, start, shift int) ([][]ServerID, error) {
+	if buckets < 1 {
+		return nil, refuse(ErrInvalidTable, "Number of buckets must be larger than 0.")
+	}
 	if replication < 1 {
 		return nil, refuse(ErrInvalidReplicationFactor, "Replication factor must be larger than 0.")
 	}
@@ -136,11 +140,8 @@ func (b *Batch) candidates() ([]Candidate, int) {
 // place computes the placement of an object from its id, or nil while no server
 // record exists.
 func (p *placer) place(id uint64, t *Table, buckets int32) (*Placement, *Error) {
-	if err := p.count(buckets, t.Replication); err != nil {
-		return nil, err
-	}
 	if p.b.s.servers.len() == 0 {
-		return nil, nil //nolint:nilnil // unassigned
+		return nil, p.count(uint64(buckets) * uint64(t.Replication))
 	}
 	order, racks := p.b.candidates()
 	n := uint64(len(order))
@@ -148,28 +149,31 @@ func (p *placer) place(id uint64, t *Table, buckets int32) (*Placement, *Error) 
 		return nil, refuseLimit(ErrInvalidReplicationFactor, n, uint64(t.Replication),
 			"Replication factor: %d larger than available tablet servers: %d live of %d registered.", t.Replication, n, p.b.s.servers.len())
 	}
+	// Counted last: what cannot be placed takes nothing of the command's bound.
+	if err := p.count(uint64(buckets) * uint64(t.Replication)); err != nil {
+		return nil, err
+	}
 	start, shift := int(id%n), int((id/n)%max(1, n-1))
 	return p.b.newPlacement(t, assign(order, racks, buckets, t.Replication, start, shift)), nil
 }
 
 // count adds to the replicas of the command and refuses above the limit.
-func (p *placer) count(buckets, replication int32) *Error {
-	p.replicas += uint64(buckets) * uint64(replication)
-	if p.replicas > uint64(p.limits.Replicas) {
-		return refuseLimit(ErrTooLarge, uint64(p.limits.Replicas), p.replicas, "the command creates %d bucket replicas, above %d", p.replicas, p.limits.Replicas)
+func (p *placer) count(n uint64) *Error {
+	if n += p.replicas; n > uint64(p.limits.Replicas) {
+		return refuseLimit(ErrTooLarge, uint64(p.limits.Replicas), n, "the command creates %d bucket replicas, above %d", n, p.limits.Replicas)
 	}
+	p.replicas = n
 	return nil
 }
 
 // supplied checks an assignment that came with the command.
 func (p *placer) supplied(t *Table, replicas [][]ServerID) (*Placement, *Error) {
-	if err := p.count(t.Buckets, t.Replication); err != nil {
-		return nil, err
-	}
 	if len(replicas) != int(t.Buckets) {
 		return nil, refuse(ErrStaleMetadata, "the assignment has %d buckets, table %s has %d at layout epoch %d", len(replicas), t.Path, t.Buckets, t.Epoch)
 	}
+	total := 0
 	for i, list := range replicas {
+		total += len(list)
 		if len(list) == 0 || len(list) > maxReplication {
 			return nil, refuse(ErrInvalidReplicationFactor, "bucket %d has %d replicas, want 1..%d", i, len(list), maxReplication)
 		}
@@ -182,6 +186,9 @@ func (p *placer) supplied(t *Table, replicas [][]ServerID) (*Placement, *Error) 
 				return nil, refuse(ErrInvalidArgument, "tablet server %d is given twice for bucket %d", id, i)
 			}
 		}
+	}
+	if err := p.count(uint64(total)); err != nil {
+		return nil, err
 	}
 	return p.b.newPlacement(t, replicas), nil
 }

@@ -26,7 +26,6 @@ type checker struct {
 	b       *Batch // for its hash buffer
 	hash    uint64
 	errs    []error
-	placed  int // partitions with a placement
 	tablesN int
 }
 
@@ -43,15 +42,19 @@ func (c *checker) cluster() {
 	if cl.Coordinator < NoCoordinator {
 		c.failf("I9: coordinator epoch %d is below %d", cl.Coordinator, NoCoordinator)
 	}
+	if cl.NextClient < 1 {
+		c.failf("I6: the client counter is at 0, client ids begin at 1")
+	}
 	if cl.Lease < 0 || cl.Wall < 0 {
 		c.failf("I10: clocks %d and %d must not be negative", cl.Lease, cl.Wall)
 	}
 }
 
-func (c *checker) row(what string, cached, scanned uint64) {
+// row adds a row's scanned hash; kind and key name it in a violation.
+func (c *checker) row(kind ObjectKind, key any, cached, scanned uint64) {
 	c.hash += scanned
 	if cached != scanned {
-		c.failf("I11: row hash of %s is %016x, scanned %016x", what, cached, scanned)
+		c.failf("I11: row hash of %s %v is %016x, scanned %016x", kind, key, cached, scanned)
 	}
 }
 
@@ -70,11 +73,17 @@ func (c *checker) tables() {
 		}
 		return true
 	})
+	s.purging.all(func(id TableID, _ struct{}) bool {
+		if t, ok := s.tableIDs.get(id); !ok || !t.Dropped {
+			c.failf("I10: table %d is listed as dropped and is not", id)
+		}
+		return true
+	})
 }
 
 func (c *checker) table(id TableID, t *Table) {
 	s := c.s
-	c.row("table "+t.Path, t.hash, c.b.hashTable(t))
+	c.row(ObjectTable, id, t.hash, c.b.hashTable(t))
 	if t.ID != id {
 		c.failf("I10: table %s with id %d is indexed under %d", t.Path, t.ID, id)
 	}
@@ -98,6 +107,20 @@ func (c *checker) table(id TableID, t *Table) {
 			c.failf("I3: layout history of table %s falls from epoch %d to %d", t.Path, t.History[i-1].Epoch, t.History[i].Epoch)
 		}
 	}
+	if t.Dropped && !s.purging.has(id) {
+		c.failf("I10: dropped table %s is not listed", t.Path)
+	}
+	if d, ok := s.droppedTables.get(id); ok != t.Dropped || ok && d.Path != t.Path {
+		c.failf("I6: id %d of table %s (dropped: %v) has a drop record: %v", id, t.Path, t.Dropped, ok)
+	}
+	if t.Importing() {
+		if i, ok := s.imports.get(t.Import.String()); !ok || !slices.Contains(i.Tables, id) {
+			c.failf("I10: import %s of table %s does not list it", t.Import, t.Path)
+		}
+	}
+	if !t.Partitioned() && t.Epoch != 0 {
+		c.failf("I3: table %s is not partitioned and is at layout epoch %d", t.Path, t.Epoch)
+	}
 	if t.LegacyCount.Set && t.Epoch == 0 {
 		c.failf("I1: table %s at layout epoch 0 has legacy count %d", t.Path, t.LegacyCount.V)
 	}
@@ -107,17 +130,17 @@ func (c *checker) table(id TableID, t *Table) {
 	if !t.Partitioned() && !t.Dropped && t.Placement == nil && !s.unplacedTables.has(id) {
 		c.failf("I10: unassigned table %s is not listed", t.Path)
 	}
-	c.placement("table "+t.Path, t.Placement, int(t.Buckets))
+	c.placement(ObjectTable, uint64(id), t.Placement, int(t.Buckets))
 }
 
 func (c *checker) partitionSets() {
 	s := c.s
-	named := 0
+	named, pending, sets := 0, 0, 0
 	s.parts.all(func(id TableID, set *partitionSet) bool {
 		if !s.tableIDs.has(id) {
 			c.failf("I7: partitions of table %d, which does not exist", id)
 		}
-		legacy, epochs := 0, map[Epoch]int{}
+		legacy, unplaced, epochs := 0, 0, map[Epoch]int{}
 		set.byName.all(func(name string, p *Partition) bool {
 			named++
 			if q, ok := s.partIDs.get(p.ID); !ok || q != p || p.Name != name || p.Table != id {
@@ -126,9 +149,22 @@ func (c *checker) partitionSets() {
 			if p.Legacy {
 				legacy++
 			}
+			if p.Placement == nil {
+				unplaced++
+				if !set.unplaced.has(p.ID) {
+					c.failf("I10: unassigned partition %d is not listed", p.ID)
+				}
+			}
 			epochs[p.Epoch]++
 			return true
 		})
+		pending += unplaced
+		if unplaced > 0 {
+			sets++
+		}
+		if n := set.unplaced.len(); n != unplaced || s.unplacedSets.has(id) != (unplaced > 0) {
+			c.failf("I10: table %d lists %d unassigned partitions and has %d", id, n, unplaced)
+		}
 		if legacy != set.legacy {
 			c.failf("I10: table %d counts %d legacy partitions and has %d", id, set.legacy, legacy)
 		}
@@ -145,6 +181,9 @@ func (c *checker) partitionSets() {
 		}
 		return true
 	})
+	if s.unplacedParts != pending || s.unplacedSets.len() != sets {
+		c.failf("I10: %d unassigned partitions of %d tables are counted, there are %d of %d", s.unplacedParts, s.unplacedSets.len(), pending, sets)
+	}
 	if n := s.partIDs.len(); n != named {
 		c.failf("I10: %d partition ids for %d partition names", n, named)
 	}
@@ -156,19 +195,23 @@ func (c *checker) partitions() {
 		c.partition(id, p)
 		return true
 	})
-	if n := s.unplacedParts.len(); n+c.placed != s.partIDs.len() {
-		c.failf("I10: %d unassigned and %d assigned partitions are listed of %d", n, c.placed, s.partIDs.len())
-	}
 }
 
 func (c *checker) partition(id PartitionID, p *Partition) {
 	s := c.s
-	c.row("partition "+p.Name, p.hash, c.b.hashPartition(p))
+	h := c.b.hashPartition(p)
+	c.hash += h
+	if h != p.hash {
+		c.failf("I11: row hash of partition %d is %016x, scanned %016x", id, p.hash, h)
+	}
 	if id != p.ID || id >= s.cluster.NextPartition {
 		c.failf("I6: partition '%s' has id %d under %d, the counter is at %d", p.Name, p.ID, id, s.cluster.NextPartition)
 	}
 	if (p.Buckets == 0) != p.Legacy || p.Buckets < 0 || p.Legacy && !p.Imported {
 		c.failf("I5: partition %d has %d buckets and legacy mark %v", id, p.Buckets, p.Legacy)
+	}
+	if s.droppedParts.has(id) {
+		c.failf("I6: id %d of partition '%s' has a drop record", id, p.Name)
 	}
 	t, ok := s.tableIDs.get(p.Table)
 	if !ok {
@@ -182,18 +225,14 @@ func (c *checker) partition(id PartitionID, p *Partition) {
 		c.failf("I4: partition %d has (epoch %d, %d buckets), which table %s never had", id, p.Epoch, p.Buckets, t.Path)
 	}
 	if p.Placement == nil {
-		if !s.unplacedParts.has(id) {
-			c.failf("I10: unassigned partition %d is not listed", id)
-		}
 		return
 	}
-	c.placed++
 	count, err := EffectiveCount(t, p)
 	if err != nil {
 		c.failf("I2: placed partition %d: %w", id, err)
 		return
 	}
-	c.placement("partition "+itoa(int64(id)), p.Placement, int(count))
+	c.placement(ObjectPartition, uint64(id), p.Placement, int(count))
 }
 
 // inHistory reports whether the table once had the partition's layout.
@@ -208,130 +247,4 @@ func inHistory(t *Table, p *Partition) bool {
 		return 0
 	})
 	return ok && t.History[i].Buckets == p.Buckets
-}
-
-func (c *checker) placement(what string, p *Placement, count int) {
-	if p == nil {
-		return
-	}
-	if len(p.Replicas) != count || len(p.Buckets) != count {
-		c.failf("I2: %s has %d buckets, %d replica lists and %d bucket states", what, count, len(p.Replicas), len(p.Buckets))
-		return
-	}
-	for i := range p.Buckets {
-		b, replicas := &p.Buckets[i], p.Replicas[i]
-		if len(replicas) == 0 {
-			c.failf("I2: bucket %d of %s has no replicas", i, what)
-		}
-		if b.Ready && len(b.ISR) == 0 || !b.Ready && (len(b.ISR) > 0 || b.Leader != NoServer) {
-			c.failf("I8: bucket %d of %s: ready %v with leader %d and ISR %v", i, what, b.Ready, b.Leader, b.ISR)
-		}
-		if b.Leader != NoServer && !slices.Contains(b.ISR, b.Leader) {
-			c.failf("I8: leader %d of bucket %d of %s is not in ISR %v", b.Leader, i, what, b.ISR)
-		}
-		for _, id := range b.ISR {
-			if !slices.Contains(replicas, id) {
-				c.failf("I8: ISR member %d of bucket %d of %s is not in %v", id, i, what, replicas)
-			}
-		}
-	}
-}
-
-// rows scans what no other rule looks at, for the hash and the indexes.
-func (c *checker) rows() {
-	s, b := c.s, c.b
-	s.databases.all(func(n string, d *Database) bool {
-		c.row("database "+n, d.hash, b.hashDatabase(d))
-		return true
-	})
-	s.servers.all(func(id ServerID, v *Server) bool {
-		c.row("server "+itoa(int64(id)), v.hash, b.hashServer(v))
-		return true
-	})
-	s.members.all(func(id string, m *Member) bool {
-		c.row("member "+id, m.hash, b.hashMember(m))
-		return true
-	})
-	s.kv.all(func(k string, v *KeyValue) bool {
-		c.row("key "+k, v.hash, b.hashKeyValue(v))
-		return true
-	})
-	s.counters.all(func(n string, v *Counter) bool {
-		c.row("counter "+n, v.hash, b.hashCounter(v))
-		return true
-	})
-	s.imports.all(func(n string, i *Import) bool {
-		c.row("import "+n, i.hash, b.hashImport(i))
-		return true
-	})
-	s.DroppedTables(func(d *DroppedObject) bool {
-		c.row("dropped table "+d.Path, d.hash, b.hashDropped(d))
-		return true
-	})
-	s.DroppedPartitions(0, func(d *DroppedObject) bool {
-		c.row("dropped partition "+d.Name, d.hash, b.hashDropped(d))
-		return true
-	})
-	if s.rebal != nil {
-		c.row("rebalance "+s.rebal.ID, s.rebal.hash, b.hashRebalance(s.rebal))
-	}
-	c.clients()
-}
-
-func (c *checker) clients() {
-	s := c.s
-	s.clients.all(func(id ClientID, v *Client) bool {
-		c.row("client "+utoa(uint64(id)), v.hash, c.b.hashClient(v))
-		if id != v.ID || id == 0 || id >= s.cluster.NextClient {
-			c.failf("I6: client %d is indexed under %d, the counter is at %d", v.ID, id, s.cluster.NextClient)
-		}
-		v.results.all(func(seq uint64, r Result) bool {
-			c.hash += c.b.hashResult(id, seq, &r)
-			if seq <= v.Watermark || seq > v.Watermark+ClientWindow {
-				c.failf("I10: client %d keeps the result of sequence %d, its watermark is %d", id, seq, v.Watermark)
-			}
-			return true
-		})
-		return true
-	})
-}
-
-// CheckStep verifies the invariants that speak of two states, before and after
-// a command: I1, I3, I6 and I9. Both states must be of one history.
-func CheckStep(before, after *State) error {
-	var errs []error
-	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	a, b := &before.cluster, &after.cluster
-	if b.NextTable < a.NextTable || b.NextPartition < a.NextPartition || b.NextClient < a.NextClient {
-		fail("I6: a counter fell: %d %d %d to %d %d %d", a.NextTable, a.NextPartition, a.NextClient, b.NextTable, b.NextPartition, b.NextClient)
-	}
-	if a.Incarnation == b.Incarnation {
-		if d := b.Coordinator - a.Coordinator; d < 0 || b.Term == a.Term && d != 0 || b.Term > a.Term && d < 1 {
-			fail("I9: coordinator epoch went from %d to %d between terms %d and %d", a.Coordinator, b.Coordinator, a.Term, b.Term)
-		}
-	}
-	if after.revision < before.revision || b.Lease < a.Lease || b.Wall < a.Wall {
-		fail("I9: revision or a clock fell: %d %d %d to %d %d %d", before.revision, a.Lease, a.Wall, after.revision, b.Lease, b.Wall)
-	}
-	before.tableIDs.all(func(id TableID, t *Table) bool {
-		if n, ok := after.tableIDs.get(id); ok && (n.Epoch < t.Epoch || n.Epoch == t.Epoch && n.Buckets != t.Buckets || n.Epoch > t.Epoch+1) {
-			fail("I3: table %s went from epoch %d with %d buckets to %d with %d", t.Path, t.Epoch, t.Buckets, n.Epoch, n.Buckets)
-		}
-		return true
-	})
-	before.partIDs.all(func(id PartitionID, p *Partition) bool {
-		q, ok := after.partIDs.get(id)
-		if !ok || q == p && !p.Legacy {
-			return true
-		}
-		t, _ := before.tableIDs.get(p.Table)
-		u, _ := after.tableIDs.get(q.Table)
-		was, err1 := EffectiveCount(t, p)
-		is, err2 := EffectiveCount(u, q)
-		if q.Table != p.Table || q.Name != p.Name || was != is || (err1 == nil) != (err2 == nil) {
-			fail("I1: partition %d '%s' went from %d to %d buckets", id, p.Name, was, is)
-		}
-		return true
-	})
-	return errors.Join(errs...)
 }

@@ -110,11 +110,18 @@ func ParseDataType(text string) (DataType, error) {
 	}
 	p := typeParser{in: text}
 	out, err := p.parse(0)
-	if err == nil && p.peek() != 0 {
-		err = p.errorf("end of the type")
+	if err == nil {
+		if p.peek(); p.at < len(text) {
+			err = p.errorf("end of the type")
+		}
 	}
 	if err != nil {
 		return "", err
+	}
+	// Defaults make the canonical text longer; it must be readable itself, also
+	// as a key's.
+	if len(out)+len(notNull) > maxTypeBytes {
+		return "", fmt.Errorf("type of %d bytes with its defaults is longer than %d", len(out), maxTypeBytes-len(notNull))
 	}
 	return DataType(out), nil
 }

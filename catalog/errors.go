@@ -27,7 +27,10 @@ type Error struct {
 	Code Code
 	// Message is one sentence that names field, value and bound.
 	Message string
-	// Current is the epoch or version found, for ErrVersionConflict.
+	// Current is the epoch or version found, for ErrVersionConflict; the id of
+	// the object that is there, for ErrTableAlreadyExist and
+	// ErrPartitionAlreadyExists; the epoch or incarnation that replaced the
+	// caller's, for ErrFenced; the watermark, for ErrAlreadyAcknowledged.
 	Current uint64
 	// Limit and Size are set for ErrTooLarge and for the limits that have a
 	// code of their own.
@@ -46,6 +49,12 @@ func refuse(c Code, format string, args ...any) *Error {
 
 func refuseLimit(c Code, limit, size uint64, format string, args ...any) *Error {
 	return &Error{Code: c, Message: fmt.Sprintf(format, args...), Limit: limit, Size: size}
+}
+
+// exists is the refusal of a creation that names the id of the object that is
+// there, so that the loser of a race needs no second call.
+func exists(c Code, id uint64, format string, args ...any) *Error {
+	return &Error{Code: c, Message: fmt.Sprintf(format, args...), Current: id}
 }
 
 func conflict(current uint64, format string, args ...any) *Error {

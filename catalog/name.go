@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -139,7 +140,7 @@ func sortedProperties(field string, in []Property) ([]Property, *Error) {
 		if found {
 			return nil, refuse(ErrInvalidConfig, "%s: key %q is given twice", field, p.Key)
 		}
-		out = insertAt(out, i, p)
+		out = slices.Insert(out, i, p)
 	}
 	return out, nil
 }

@@ -9,8 +9,6 @@ func findProperty(list []Property, key string) (int, bool) {
 	return slices.BinarySearchFunc(list, key, func(p Property, k string) int { return strings.Compare(p.Key, k) })
 }
 
-func insertAt(list []Property, i int, p Property) []Property { return slices.Insert(list, i, p) }
-
 // PropertyValue returns the value of a key in a sorted list.
 func PropertyValue(list []Property, key string) (string, bool) {
 	if i, ok := findProperty(list, key); ok {
@@ -43,12 +41,17 @@ func resetProperty(list []Property, key string) []Property {
 	return out
 }
 
-// alterProperties sets, then resets, and checks the bounds.
+// alterProperties sets, then resets, and checks the bounds. The changes are
+// bounded before the work, which is quadratic in them.
 func alterProperties(list, set []Property, reset []string) ([]Property, *Error) {
+	if n := len(reset); n > MaxProperties {
+		return nil, refuseLimit(ErrTooLarge, MaxProperties, uint64(n), "%d properties to reset are above %d", n, MaxProperties)
+	}
+	set, err := sortedProperties("properties to set", set)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range set {
-		if err := checkProperty("properties", p); err != nil {
-			return nil, err
-		}
 		list = setProperty(list, p)
 	}
 	for _, k := range reset {

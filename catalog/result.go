@@ -1,5 +1,7 @@
 package catalog
 
+import "strings"
+
 // Result is what a command came to: the same on every node, stored for a
 // registered client until it is acknowledged, and immutable.
 type Result struct {
@@ -65,6 +67,9 @@ func (r *Result) bound() {
 	if len(r.IDs) > maxRanges {
 		r.IDs, r.More = r.IDs[:maxRanges:maxRanges], true
 	}
+	// A name that is refused for its bytes is quoted in the message, which goes
+	// out as text.
+	r.Message = strings.ToValidUTF8(r.Message, "\uFFFD")
 	if len(r.Message) > maxMessage {
 		r.Message = cutText(r.Message, maxMessage)
 	}

@@ -55,6 +55,9 @@ func (b *Batch) putTable(old, t *Table) {
 	} else {
 		b.s.tables.set(g, t.Path, t)
 	}
+	if t.Dropped {
+		b.s.purging.set(g, t.ID, struct{}{})
+	}
 	if !t.Partitioned() && t.Placement == nil && !t.Dropped {
 		b.s.unplacedTables.set(g, t.ID, struct{}{})
 	} else {
@@ -72,6 +75,7 @@ func (b *Batch) deleteTable(t *Table) {
 	}
 	b.s.parts.delete(g, t.ID)
 	b.s.unplacedTables.delete(g, t.ID)
+	b.s.purging.delete(g, t.ID)
 	b.change(t, nil)
 }
 
@@ -108,10 +112,24 @@ func (b *Batch) putPartition(old, p *Partition) {
 	}
 	set.byName.set(g, p.Name, p)
 	b.s.partIDs.set(g, p.ID, p)
-	if p.Placement == nil {
-		b.s.unplacedParts.set(g, p.ID, struct{}{})
-	} else if old != nil {
-		b.s.unplacedParts.delete(g, p.ID)
+	switch had := old != nil && old.Placement == nil; {
+	case p.Placement == nil && !had:
+		set.unplaced.set(g, p.ID, struct{}{})
+		b.s.unplacedParts++
+		if set.unplaced.len() == 1 {
+			b.s.unplacedSets.set(g, p.Table, struct{}{})
+		}
+	case p.Placement != nil && had:
+		b.nowPlaced(set, p)
+	}
+}
+
+// nowPlaced takes a partition out of the index of those without placement.
+func (b *Batch) nowPlaced(set *partitionSet, p *Partition) {
+	set.unplaced.delete(b.s.gen, p.ID)
+	b.s.unplacedParts--
+	if set.unplaced.len() == 0 {
+		b.s.unplacedSets.delete(b.s.gen, p.Table)
 	}
 }
 
@@ -129,7 +147,9 @@ func (b *Batch) deletePartition(p *Partition) {
 		set.perEpoch.delete(g, p.Epoch)
 	}
 	b.s.partIDs.delete(g, p.ID)
-	b.s.unplacedParts.delete(g, p.ID)
+	if p.Placement == nil {
+		b.nowPlaced(set, p)
+	}
 	b.change(p, nil)
 }
 

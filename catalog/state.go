@@ -27,9 +27,13 @@ type State struct {
 	droppedTables tree[TableID, *DroppedObject]
 	droppedParts  tree[PartitionID, *DroppedObject]
 
-	// Derived, checked by Check.
+	// Derived, checked by Check: tables without partition keys that have no
+	// placement, tables that have partitions without one, how many those are,
+	// and dropped tables that still have partitions.
 	unplacedTables tree[TableID, struct{}]
-	unplacedParts  tree[PartitionID, struct{}]
+	unplacedSets   tree[TableID, struct{}]
+	unplacedParts  int
+	purging        tree[TableID, struct{}]
 }
 
 // partitionSet are the partitions of one table.
@@ -40,6 +44,7 @@ type partitionSet struct {
 	// at each layout epoch.
 	legacy   int
 	perEpoch tree[Epoch, int]
+	unplaced tree[PartitionID, struct{}]
 }
 
 // NewState returns the empty state at revision 0: no incarnation, no leader.
@@ -222,7 +227,7 @@ func (s *State) Rebalance() *Rebalance { return s.rebal }
 func (s *State) Counts() Counts {
 	return Counts{
 		Databases: s.databases.len(), Tables: s.tables.len(), Partitions: s.partIDs.len(), Servers: s.servers.len(),
-		Clients: s.clients.len(), Keys: s.kv.len(), Unassigned: s.unplacedTables.len() + s.unplacedParts.len(),
+		Clients: s.clients.len(), Keys: s.kv.len(), Unassigned: s.unplacedTables.len() + s.unplacedParts,
 	}
 }
 

@@ -146,17 +146,15 @@ func ValidateTimeFormat(unit TimeUnit, format string) error {
 		if t.text != "" {
 			continue
 		}
+		if t.width != fieldWidths[t.field] {
+			return fmt.Errorf("time field '%s' in format '%s' must have fixed width %d, but found %d",
+				fieldNames[t.field], format, fieldWidths[t.field], t.width)
+		}
 		found = append(found, t.field)
 	}
 	if want := unitFields[unit]; !equalFields(found, want) {
 		return fmt.Errorf("time format '%s' must contain fields [%s] in this order for time unit '%s', but found [%s]",
 			format, fieldList(want), unit, fieldList(found))
-	}
-	for _, t := range tokens {
-		if t.text == "" && t.width != fieldWidths[t.field] {
-			return fmt.Errorf("time field '%s' in format '%s' must have fixed width %d, but found %d",
-				fieldNames[t.field], format, fieldWidths[t.field], t.width)
-		}
 	}
 	value := formatTokens(tokens, [...]int{2024, 4, 11, 11, 11})
 	if why := invalidObjectName(value); why != "" {

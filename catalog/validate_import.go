@@ -2,6 +2,9 @@ package catalog
 
 import "slices"
 
+// maxImportedColumn bounds the column counter of an imported table.
+const maxImportedColumn = 1 << 30
+
 // newImportedTable validates a table row of an export by the rules of a
 // creation and returns a copy that shares nothing with the command. Ids, times
 // and the import's mark are left to the caller.
@@ -20,14 +23,21 @@ func newImportedTable(t *Table, limits Limits) (*Table, *Error) {
 	if err := resolveKeys(n); err != nil {
 		return nil, err
 	}
+	if err := checkVersions(n); err != nil {
+		return nil, err
+	}
 	if n.Properties, err = sortedProperties("properties", t.Properties); err != nil {
 		return nil, err
 	}
 	if n.CustomProperties, err = sortedProperties("custom properties", t.CustomProperties); err != nil {
 		return nil, err
 	}
-	fillDefaults(n)
-	if err := checkLayout(t); err != nil {
+	// The row is complete: defaults of a creation would undo what was reset at the
+	// source.
+	if _, ok := PropertyValue(n.Properties, PropReplication); !ok {
+		n.Properties = setProperty(n.Properties, Property{PropReplication, "1"})
+	}
+	if err := checkLayout(t, limits); err != nil {
 		return nil, err
 	}
 	return n, validateTable(n, limits)
@@ -61,9 +71,68 @@ func importedSchemas(t *Table) ([]Schema, *Error) {
 	return out, nil
 }
 
+// checkVersions wants each schema version to begin with the columns of the one
+// before, so that the keys are in every version, and makes key columns NOT NULL
+// in all of them.
+func checkVersions(t *Table) *Error {
+	for i := 1; i < len(t.Schemas); i++ {
+		was, is := t.Schemas[i-1].Columns, t.Schemas[i].Columns
+		for j, c := range was {
+			if j < len(is) && slices.Contains(t.PrimaryKey, c.Name) {
+				is[j].Type = is[j].Type.NotNull()
+			}
+			if j >= len(is) || is[j].ID != c.ID || is[j].Name != c.Name || is[j].Type != c.Type {
+				return refuse(ErrInvalidTable, "imported table %s: schema %d does not keep column %s %s with id %d", t.Path, t.Schemas[i].ID, c.Name, c.Type, c.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// tableDifference names the first field in which an existing table differs from
+// what an import would make of its row; "" if there is none. Revisions, wall
+// time, placement and the import's mark are not compared.
+func tableDifference(have, row *Table) string {
+	same := func(a, b Schema) bool { return a.ID == b.ID && slices.Equal(a.Columns, b.Columns) }
+	entry := func(a, b LayoutEntry) bool { return a.Epoch == b.Epoch && a.Buckets == b.Buckets && a.Wall == b.Wall }
+	for _, f := range []struct {
+		name string
+		same bool
+	}{
+		{"id", have.ID == row.ID},
+		{"bucket count", have.Buckets == row.Buckets},
+		{"layout epoch", have.Epoch == row.Epoch},
+		{"legacy count", have.LegacyCount == row.LegacyCount},
+		{"layout history", slices.EqualFunc(have.History, row.History, entry)},
+		{"columns", slices.EqualFunc(have.Schemas, row.Schemas, same) && have.NextColumn == row.NextColumn},
+		{"primary key", slices.Equal(have.PrimaryKey, row.PrimaryKey)},
+		{"partition keys", slices.Equal(have.PartitionKeys, row.PartitionKeys)},
+		{"bucket keys", slices.Equal(have.BucketKeys, row.BucketKeys)},
+		{"properties", slices.Equal(have.Properties, row.Properties)},
+		{"custom properties", slices.Equal(have.CustomProperties, row.CustomProperties)},
+		{"comment", have.Comment == row.Comment},
+		{"creation time", have.Created == row.Created},
+	} {
+		if !f.same {
+			return f.name
+		}
+	}
+	return ""
+}
+
 // checkLayout wants a history of rising epochs that ends at the current layout,
 // and a legacy count only after epoch 0.
-func checkLayout(t *Table) *Error {
+func checkLayout(t *Table, limits Limits) *Error {
+	if t.Epoch > maxImportedID || t.NextColumn > maxImportedColumn {
+		return refuse(ErrInvalidTable, "imported table %s: layout epoch %d or column counter %d is above %d and %d",
+			t.Path, t.Epoch, t.NextColumn, uint64(maxImportedID), maxImportedColumn)
+	}
+	if !t.Partitioned() && t.Epoch != 0 {
+		return refuse(ErrInvalidTable, "imported table %s is not partitioned and is at layout epoch %d, want 0", t.Path, t.Epoch)
+	}
+	if t.LegacyCount.Set && t.LegacyCount.V > 0 && uint32(t.LegacyCount.V) > limits.Buckets {
+		return tooManyBuckets(t.LegacyCount.V, limits)
+	}
 	if len(t.History) == 0 {
 		return refuse(ErrInvalidTable, "imported table %s has no layout history", t.Path)
 	}

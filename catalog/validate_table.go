@@ -44,6 +44,10 @@ func newColumns(have []Column, next ColumnID, add []NewColumn) ([]Column, *Error
 		return nil, refuseLimit(ErrTooLarge, MaxColumns, uint64(n), "%d columns are above %d", n, MaxColumns)
 	}
 	out := slices.Clone(have)
+	seen := make(map[string]bool, len(have)+len(add))
+	for _, c := range have {
+		seen[c.Name] = true
+	}
 	for _, c := range add {
 		if c.Name == "" {
 			return nil, refuse(ErrInvalidTable, "a column name is empty")
@@ -61,9 +65,10 @@ func newColumns(have []Column, next ColumnID, add []NewColumn) ([]Column, *Error
 		if err != nil {
 			return nil, refuse(ErrInvalidTable, "column %s: %s", c.Name, err)
 		}
-		if columnIndex(out, c.Name) >= 0 {
+		if seen[c.Name] {
 			return nil, refuse(ErrInvalidTable, "column %s is given twice", c.Name)
 		}
+		seen[c.Name] = true
 		out = append(out, Column{ID: next, Name: c.Name, Type: typ, Comment: c.Comment})
 		next++
 	}
