@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -285,6 +286,27 @@ func FuzzReadAnswer(f *testing.F) {
 		again, err := encodeAnswer(a)
 		if err != nil || !bytes.Equal(again, b[:len(again)]) {
 			t.Errorf("%+v encodes to %x (%v), came from %x", a, again, err, b)
+		}
+	})
+}
+
+// A refused node that tries again and again is logged once a minute.
+func TestMux_Handshake_LogsSparingly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		var log bytes.Buffer
+		m := newMux(t, n, "n1", func(c *MuxConfig) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		other := newMux(t, n, "n2", nil)
+		other.SetIdentity("other", "d")
+		for range 1200 {
+			if _, err := other.dial(t.Context(), KindRaft, "n1"); !errors.Is(err, ErrRefused) {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		_ = m.Close()
+		if k := strings.Count(log.String(), "handshake refused"); k != 2 {
+			t.Errorf("%d lines in two minutes:\n%s", k, log.String())
 		}
 	})
 }

@@ -57,6 +57,7 @@ type Mux struct {
 		sync.Mutex
 		cluster, directory string
 		conns              map[*stallConn]string // every connection and its node
+		warned             map[refusal]time.Time
 		raft               *RaftLayer
 		peers              *Peers
 		closed             bool
@@ -82,6 +83,7 @@ func Listen(cfg MuxConfig) (*Mux, error) {
 	m := &Mux{cfg: cfg, listener: l, slots: make(chan struct{}, maxHandshakes)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mu.conns = map[*stallConn]string{}
+	m.mu.warned = map[refusal]time.Time{}
 	m.wg.Add(1)
 	go m.acceptLoop()
 	return m, nil
@@ -209,12 +211,44 @@ func (m *Mux) handle(raw net.Conn) {
 	<-m.slots
 	if err != nil {
 		_ = c.Close()
-		if m.ctx.Err() == nil {
+		if m.worthAWarning(err) {
 			m.cfg.Logger.Warn("handshake refused", "remote_addr", raw.RemoteAddr().String(), "error", err)
 		}
 		return
 	}
 	next()
+}
+
+// warnEvery is how often the same refusal of the same node is logged: it tries
+// again many times a second.
+const warnEvery = time.Minute
+
+// worthAWarning reports whether a failed handshake should be logged. A node that
+// is not ready is part of every start.
+func (m *Mux) worthAWarning(err error) bool {
+	key := refusal{}
+	var r *RefusedError
+	if errors.As(err, &r) {
+		key = refusal{r.Node, r.Code}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	last, known := m.mu.warned[key]
+	if m.mu.closed || key.code == RefusedNotReady || (known && now.Sub(last) < warnEvery) {
+		return false
+	}
+	if len(m.mu.warned) >= maxHandshakes {
+		clear(m.mu.warned)
+	}
+	m.mu.warned[key] = now
+	return true
+}
+
+// refusal is what a failed handshake is remembered by.
+type refusal struct {
+	node string
+	code Code
 }
 
 // receive reads and answers a handshake. It returns what to do with the

@@ -14,14 +14,15 @@ type peerConn struct {
 	conn *stallConn
 	out  chan outgoing
 	dead chan struct{} // closed when the connection is given up
-	// heard is when a frame last arrived, or when calls began to wait.
-	heard atomic.Int64
-
-	mu struct {
+	mu   struct {
 		sync.Mutex
 		waiting map[uint64]*peerCall
 		next    uint64
-		err     error // why it was given up
+		// asked is since when the other side owes a frame; zero: it owes none. A
+		// call that gave up leaves it set, so that a silent network is noticed
+		// also by callers who never wait long.
+		asked time.Time
+		err   error // why it was given up
 	}
 }
 
@@ -107,8 +108,8 @@ func (c *peerConn) register(k *peerCall) (uint64, error) {
 	if c.mu.err != nil {
 		return 0, c.mu.err
 	}
-	if len(c.mu.waiting) == 0 {
-		c.heard.Store(time.Now().UnixNano())
+	if c.mu.asked.IsZero() {
+		c.mu.asked = time.Now()
 	}
 	c.mu.next++
 	c.mu.waiting[c.mu.next] = k
@@ -136,26 +137,33 @@ func (c *peerConn) readResponses() error {
 		if err != nil {
 			return fmt.Errorf("read response: %w", err)
 		}
-		c.heard.Store(time.Now().UnixNano())
-		switch f.typ {
-		case framePong:
-			continue
-		case frameResponse:
-		default:
+		if f.typ != frameResponse && f.typ != framePong {
 			return fmt.Errorf("peer frame of type %d as a response: %w", f.typ, ErrMalformed)
 		}
-		c.mu.Lock()
-		k := c.mu.waiting[f.id]
-		delete(c.mu.waiting, f.id)
-		c.mu.Unlock()
-		if k != nil {
+		if k := c.heard(f); k != nil {
 			k.done <- f
 		}
 	}
 }
 
-// watch gives the connection up when calls wait and nothing arrives. A request
-// may rightly take long, so it is the other side's pong that counts.
+// heard notes that a frame arrived and returns the call it answers, if any.
+func (c *peerConn) heard(f frame) *peerCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var k *peerCall
+	if f.typ == frameResponse {
+		k = c.mu.waiting[f.id]
+		delete(c.mu.waiting, f.id)
+	}
+	c.mu.asked = time.Time{}
+	if len(c.mu.waiting) > 0 {
+		c.mu.asked = time.Now()
+	}
+	return k
+}
+
+// watch gives the connection up when the other side owes a frame and nothing
+// arrives. A request may rightly take long, so a pong pays as well as a response.
 func (c *peerConn) watch() {
 	t := time.NewTicker(stallStep)
 	defer t.Stop()
@@ -166,11 +174,11 @@ func (c *peerConn) watch() {
 			return
 		}
 		c.mu.Lock()
-		calls := len(c.mu.waiting)
+		asked, calls := c.mu.asked, len(c.mu.waiting)
 		c.mu.Unlock()
-		quiet := time.Since(time.Unix(0, c.heard.Load()))
+		quiet := time.Since(asked)
 		switch {
-		case calls == 0 || quiet < stallStep:
+		case asked.IsZero() || quiet < stallStep:
 		case quiet >= stallAfter:
 			c.fail(fmt.Errorf("%d calls waiting: %w", calls, ErrStalled))
 			return

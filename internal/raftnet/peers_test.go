@@ -164,6 +164,42 @@ func TestPeers_SilentNetwork(t *testing.T) {
 	})
 }
 
+// A silent connection is also given up if no single call waits as long as that.
+func TestPeers_SilentNetwork_ShortCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		a, b := newPeers(t, newMux(t, n, "a", nil)), newPeers(t, newMux(t, n, "b", nil))
+		defer b.Close()
+		defer a.Close()
+		call := func() (p *PeerError) {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := a.Call(ctx, "b", methodEcho, nil)
+			errors.As(err, &p)
+			return p
+		}
+		if err := call(); err != nil {
+			t.Fatal(err)
+		}
+		n.CutBoth("a", "b")
+		start := time.Now()
+		for err := call(); err == nil || err.MaybeSent; err = call() {
+			if time.Since(start) > stallAfter+2*stallStep {
+				t.Fatalf("still on the silent connection after %v: %v", time.Since(start), err)
+			}
+		}
+		if d := time.Since(start); d < stallAfter {
+			t.Errorf("given up after %v", d)
+		}
+		n.HealAll()
+		for end := time.Now().Add(stallAfter); call() != nil; {
+			if time.Now().After(end) {
+				t.Fatal("no call gets through after the heal")
+			}
+		}
+	})
+}
+
 // A connection that breaks fails every waiting call at once; calls to a node
 // that is gone fail without having been sent; a restarted node is found again.
 func TestPeers_Restart(t *testing.T) {

@@ -62,7 +62,7 @@ func (p *Peers) serve(from string, c *stallConn) {
 	_ = c.Close()
 	s.calls.Wait()
 	if p.ctx.Err() == nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-		p.m.cfg.Logger.Warn("peer connection broken", "from", from, "error", err)
+		p.m.cfg.Logger.Info("peer connection broken", "from", from, "error", err)
 	}
 }
 
