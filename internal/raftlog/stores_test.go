@@ -3,6 +3,7 @@ package raftlog
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -16,6 +17,20 @@ import (
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 )
+
+// TestMain lowers rapid's 100 cases, each of which waits for dozens of
+// fsyncs; -rapid.checks on the command line still wins.
+func TestMain(m *testing.M) {
+	set := false
+	flag.Parse()
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
+	if !set {
+		if err := flag.Set("rapid.checks", "15"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 var kinds = []Kind{KindWAL, KindBolt}
 

@@ -62,7 +62,7 @@ func scanTail(b []byte) tail {
 	}
 	if t.dirty > t.end {
 		t.dirty = min(len(b), (t.dirty+walFrame-1)&^(walFrame-1))
-		t.damaged = goodBatchAfter(b, t.end) || completeWrite(b[:t.dirty], t.end)
+		t.damaged = goodBatchAfter(b[:t.dirty], t.end) || completeWrite(b[:t.dirty], t.end)
 	}
 	return t
 }
@@ -147,11 +147,12 @@ func completeWrite(b []byte, end int) bool {
 		}
 		lo = hi
 	}
-	if len(b)%pageSize != 0 {
+	if len(b)%pageSize != 0 && binary.LittleEndian.Uint32(last[4:]) != 0 {
 		return true
 	}
-	// The write ends where the kernel may have cut a longer one: payload
-	// bytes that look like a commit frame do not count.
+	// The write ends where the kernel may have cut a longer one, or in a
+	// frame that is cut itself: payload bytes that look like a commit frame
+	// do not count.
 	w, ok := walkBatch(b, end)
 	return ok && w.end == len(b)
 }
