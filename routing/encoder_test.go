@@ -271,3 +271,23 @@ func TestKeyEncoder_Append_Arity(t *testing.T) {
 		wantError(t, err, ErrArity)
 	}
 }
+
+// An encoder tells what it was built for, and its copy of the columns is the caller's.
+func TestKeyEncoder_Columns(t *testing.T) {
+	want := []Column{{Name: "a", Type: Type{Kind: KindInt}}, {Name: "b", Type: Type{Kind: KindDate}}}
+	e, err := NewKeyEncoder(FormatPaimon, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Columns()[0].Name = "scribbled"
+	if diff := cmp.Diff(want, e.Columns()); diff != "" || e.Format() != FormatPaimon {
+		t.Errorf("%s, (-want +got):\n%s", e.Format(), diff)
+	}
+	n, err := NewPartitionNamer(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, n.Columns()); diff != "" {
+		t.Errorf("namer (-want +got):\n%s", diff)
+	}
+}

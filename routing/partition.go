@@ -198,7 +198,7 @@ func appendPartitionTimestamp(dst []byte, v *Value) []byte {
 	return dst
 }
 
-func appendPartitionFloat(dst []byte, f float64, print func([]byte) []byte) []byte {
+func appendPartitionFloat(dst []byte, f float64, appendText func([]byte) []byte) []byte {
 	switch {
 	case math.IsNaN(f):
 		return append(dst, "NaN"...)
@@ -208,7 +208,7 @@ func appendPartitionFloat(dst []byte, f float64, print func([]byte) []byte) []by
 		return append(dst, "-Inf"...)
 	}
 	from := len(dst)
-	dst = print(dst)
+	dst = appendText(dst)
 	for i := from; i < len(dst); i++ {
 		if dst[i] == '.' {
 			dst[i] = '_'

@@ -193,3 +193,27 @@ func TestPartitionSpec_Matches(t *testing.T) {
 		}
 	}
 }
+
+// A value that has no partition text says which column and why.
+func TestPartitionValue_Refusals(t *testing.T) {
+	tests := []struct {
+		name  string
+		typ   string
+		value Value
+		want  error
+	}{
+		{"decimal", "DECIMAL(5, 2)", Decimal(1), ErrUnsupportedType},
+		{"array", "ARRAY<INT>", Null(), ErrUnsupportedType},
+		{"null", "DATE", Null(), ErrNullKey},
+		{"kind", "DATE", Int(1), ErrValueKind},
+		{"range", "TIME", TimeOfDay(-1), ErrValueRange},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text, err := PartitionValue(Column{Name: "dt", Type: mustType(t, tt.typ)}, tt.value)
+			if wantError(t, err, tt.want) && (text != "" || !strings.Contains(err.Error(), `partition key column "dt"`)) {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
+}

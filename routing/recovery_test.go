@@ -1,6 +1,7 @@
 package routing
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"math"
 	"testing"
@@ -252,4 +253,38 @@ func TestS103_SplitOwners(t *testing.T) {
 			t.Errorf("split %q: reader %d, %v, want %d", id, got, err, want)
 		}
 	}
+}
+
+// Buckets sort by table, partition and number and print what they are.
+func TestTableBucket_CompareAndString(t *testing.T) {
+	sorted := []TableBucket{
+		{TableID: 1, PartitionID: NoPartition, Bucket: 5}, {TableID: 1, PartitionID: 0, Bucket: 4},
+		{TableID: 1, PartitionID: 2, Bucket: 0}, {TableID: 1, PartitionID: 2, Bucket: 1}, {TableID: 2, PartitionID: 0},
+	}
+	for i, a := range sorted {
+		for j, b := range sorted {
+			if got := a.Compare(b); got != stdcmp.Compare(i, j) {
+				t.Errorf("%s and %s compare %d", a, b, got)
+			}
+		}
+	}
+	if got := sorted[0].String(); got != "table 1 bucket 5" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A table without partitions shuffles by bucket alone, and its buckets merge like any other.
+func TestOwnedBuckets_NoPartition(t *testing.T) {
+	live := []PartitionBuckets{{ID: NoPartition, Count: 5}}
+	owned, err := OwnedBuckets(mustShuffle(t, 2), 1, recoveryTable, live)
+	want := []TableBucket{recoveryBucket(NoPartition, 1), recoveryBucket(NoPartition, 3)}
+	if diff := cmp.Diff(want, owned); err != nil || diff != "" {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
+	}
+	r, err := MergeFragments(recoveryTable, live, []*Fragment{fragmentV2(BucketOffset{want[0], 3})})
+	if err != nil || r.Baselines[want[0]] != 3 {
+		t.Errorf("%v, %v", r, err)
+	}
+	_, err = OwnedBuckets(mustShuffle(t, 2), 2, recoveryTable, live)
+	wantError(t, err, ErrParallelism)
 }
