@@ -14,7 +14,8 @@
 //
 // The byte layouts, hashes, names and channels are those of Apache Fluss and of the lake formats it writes to, bit for
 // bit; rows are found again only because both sides agree. They are frozen. The vectors in testdata/vectors come from
-// running the original implementation, and every one of them is a test here. Four things differ on purpose:
+// running the original implementation, and every row about keys, buckets, partition values and channels is a test here.
+// Four things differ on purpose:
 //
 //   - A Hudi bucket key of FLOAT or DOUBLE is refused, because its bytes depend on the version of the JVM.
 //   - A partition name whose hash is the smallest int32 gets a channel in range instead of a negative one.
