@@ -1,0 +1,200 @@
+package raftnode
+
+import (
+	"context"
+	"time"
+
+	"github.com/stavedb/stave/catalog"
+)
+
+const (
+	announceTimeout  = 5 * time.Second
+	announceInterval = 500 * time.Millisecond
+	dutyInterval     = time.Second
+	clientSweep      = time.Minute
+	checksumEvery    = 1000
+	checksumInterval = 10 * time.Minute
+	maxBackoff       = 30 * time.Second
+	purgeStep        = 4096
+	assignStep       = 65_536
+	// dropRetention is how long the record of a dropped object is kept.
+	dropRetention = 7 * 24 * time.Hour
+)
+
+// duty is a task of the leader. It is called at its interval while a term is
+// led, with an envelope fenced by that term, and proposes what is due.
+type duty struct {
+	name  string
+	every time.Duration
+	run   func(n *Node, ctx context.Context, l *leadership) error
+}
+
+func duties() []duty {
+	return []duty{
+		{"assign", dutyInterval, (*Node).dutyAssign},
+		{"purge", dutyInterval, (*Node).dutyPurge},
+		{"clients", clientSweep, (*Node).dutyClients},
+		{"level", dutyInterval, (*Node).dutyLevel},
+		{"checksum", dutyInterval, (*Node).dutyChecksum},
+	}
+}
+
+// startDuties runs every duty until the term ends. A failing one is repeated
+// with back-off.
+func (n *Node) startDuties(e *engine, l *leadership) {
+	ctx, cancel := context.WithCancelCause(n.ctx)
+	n.goFunc(func() {
+		defer cancel(ErrNotLeader)
+		select {
+		case <-l.ended:
+		case <-e.stopped:
+		case <-n.stop:
+		}
+	})
+	for _, d := range duties() {
+		n.goFunc(func() { n.runDuty(ctx, l, d) })
+	}
+}
+
+func (n *Node) runDuty(ctx context.Context, l *leadership, d duty) {
+	wait := d.every
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		err := d.run(n, ctx, l)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			wait = min(2*wait, maxBackoff)
+			n.log.Warn("leader duty failed, trying again", "duty", d.name, "error", err, "wait_ms", wait.Milliseconds())
+		default:
+			wait = d.every
+		}
+		n.setDutyError(d.name, err)
+		timer.Reset(wait)
+	}
+}
+
+// order proposes a command under the leadership it was decided in.
+func (n *Node) order(ctx context.Context, l *leadership, cmd catalog.Command) error {
+	_, err := n.ordered(ctx, l, cmd)
+	return err
+}
+
+func (n *Node) ordered(ctx context.Context, l *leadership, cmd catalog.Command) (catalog.Result, error) {
+	p, err := n.begin(l, catalog.Envelope{Fence: catalog.Some(l.fence)}, cmd)
+	if err != nil {
+		return catalog.Result{}, err
+	}
+	return p.wait(ctx)
+}
+
+// dutyAssign places what was created while no tablet server was there.
+func (n *Node) dutyAssign(ctx context.Context, l *leadership) error {
+	st := n.fsm.State()
+	if st.Counts().Unassigned == 0 || !st.Assignable() {
+		return nil
+	}
+	return n.order(ctx, l, catalog.AssignPending{MaxReplicas: assignStep})
+}
+
+// dutyPurge removes the partitions of large dropped tables in steps, and
+// records of drops that nobody needs any more.
+func (n *Node) dutyPurge(ctx context.Context, l *leadership) error {
+	before := n.fsm.State().Cluster().Wall - catalog.Millis(dropRetention/time.Millisecond)
+	for n.fsm.State().Purgeable(before) {
+		res, err := n.ordered(ctx, l, catalog.PurgeDropped{Max: purgeStep, Before: before})
+		if err != nil || !res.Changed {
+			return err
+		}
+	}
+	return nil
+}
+
+// dutyClients expires clients that were silent for their time to live.
+func (n *Node) dutyClients(ctx context.Context, l *leadership) error {
+	now := n.envelope(l, catalog.Envelope{}).Lease
+	var due []catalog.ClientActivity
+	n.fsm.State().Clients(func(c *catalog.Client) bool {
+		if now-c.Active >= catalog.ClientTTL {
+			due = append(due, catalog.ClientActivity{ID: c.ID, ActiveAt: c.ActiveAt})
+		}
+		return len(due) < 1000
+	})
+	if len(due) == 0 {
+		return nil
+	}
+	return n.order(ctx, l, catalog.ExpireClients{Clients: due})
+}
+
+// dutyLevel raises the feature level once every member announced a higher one.
+func (n *Node) dutyLevel(ctx context.Context, l *leadership) error {
+	e := n.engine.Load()
+	st := n.fsm.State()
+	level := catalog.CurrentLevel
+	for _, s := range e.raft.GetConfiguration().Configuration().Servers {
+		m, ok := st.Member(string(s.ID))
+		if !ok {
+			return nil // not every member is known yet
+		}
+		level = min(level, m.Level)
+	}
+	if level <= st.Cluster().Level {
+		return nil
+	}
+	return n.order(ctx, l, catalog.SetFeatureLevel{Level: level})
+}
+
+// dutyChecksum puts a marker into the log every thousand revisions, and every
+// ten minutes if anything changed.
+func (n *Node) dutyChecksum(ctx context.Context, l *leadership) error {
+	last := catalog.Revision(n.lastChecksum.Load())
+	now := n.fsm.State().Revision()
+	at := n.cfg.Clock.Monotonic()
+	due := now >= last+checksumEvery || now > last+1 && at-time.Duration(n.checksumAt.Load()) >= checksumInterval
+	if !due {
+		return nil
+	}
+	n.checksumAt.Store(int64(at))
+	return n.order(ctx, l, catalog.Checksum{})
+}
+
+// afterInstall runs when raft installed a snapshot from the leader. If the node
+// had a log of its own, raft has kept what it should have thrown away and would
+// refuse every append from now on: the instance is opened anew.
+func (n *Node) afterInstall(index, term uint64, installed bool) {
+	if !installed {
+		return
+	}
+	n.snaps.installs.Add(1)
+	e := n.engine.Load()
+	n.goFunc(func() {
+		n.log.Info("snapshot installed, opening raft anew", "index", index, "term", term)
+		if err := n.reopen(e); err != nil {
+			n.fail(err)
+		}
+	})
+}
+
+// reopen closes a raft instance and opens the next one on the same stores.
+func (n *Node) reopen(old *engine) error {
+	n.openMu.Lock()
+	defer n.openMu.Unlock()
+	if n.engine.Load() != old || n.closing() {
+		return nil
+	}
+	old.close()
+	e, err := n.openEngine()
+	if err != nil {
+		return err
+	}
+	n.engine.Store(e)
+	n.goFunc(func() { n.watchLeadership(e) })
+	return nil
+}

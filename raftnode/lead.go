@@ -1,0 +1,153 @@
+package raftnode
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/stavedb/stave/catalog"
+	"github.com/stavedb/stave/fsm"
+)
+
+// leadership is one term this node leads in, from the moment its NewTerm is
+// applied. Nothing is served and no duty runs before that.
+type leadership struct {
+	term  uint64
+	fence catalog.Fence
+	// The lease clock goes on from what the state had, for as long as the term is
+	// led: lease + (monotonic now - since).
+	lease catalog.Millis
+	since time.Duration
+	ended chan struct{} // closed when the term is not led any more
+}
+
+// envelope adds the clocks to what the proposer of a command says.
+func (n *Node) envelope(l *leadership, env catalog.Envelope) catalog.Envelope {
+	env.Lease = l.lease + catalog.Millis((n.cfg.Clock.Monotonic()-l.since)/time.Millisecond)
+	env.Wall = catalog.Millis(n.cfg.Clock.Wall().UnixMilli())
+	return env
+}
+
+// watchLeadership follows one raft instance. It always drains the channel:
+// raft blocks when it is full.
+func (n *Node) watchLeadership(e *engine) {
+	for {
+		select {
+		case leads := <-e.notify:
+			n.resign()
+			if leads {
+				n.assume(e)
+			}
+		case <-e.stopped:
+			n.resign()
+			return
+		}
+	}
+}
+
+// resign ends the leadership, if there is one.
+func (n *Node) resign() {
+	if l := n.lead.Swap(nil); l != nil {
+		close(l.ended)
+		n.log.Info("leads no more", "term", l.term)
+	}
+}
+
+// assume opens the term: NewTerm, an incarnation if the cluster has none, then
+// duties. It gives up when the node does not lead any more, and gives
+// leadership up when NewTerm cannot be committed in time.
+func (n *Node) assume(e *engine) {
+	ctx, cancel := n.withTimeout(3*n.cfg.ElectionTimeout + n.cfg.LeaderLease)
+	defer cancel()
+	for e.raft.State() == raft.Leader {
+		term := e.raft.CurrentTerm()
+		l, err := n.openTerm(e, term, ctx.Done())
+		if err == nil {
+			n.startTerm(e, l)
+			return
+		}
+		n.log.Debug("term not opened", "term", term, "error", err)
+		select {
+		case <-e.stopped:
+			return
+		case <-ctx.Done():
+			if n.closing() {
+				return
+			}
+			n.log.Warn("term could not be opened in time, giving leadership up", "term", term)
+			if err := e.raft.LeadershipTransfer().Error(); err != nil {
+				n.log.Debug("leadership not given up", "error", err)
+			}
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (n *Node) openTerm(e *engine, term uint64, late <-chan struct{}) (*leadership, error) {
+	base := n.fsm.State().Cluster().Lease
+	if _, err := n.proposeOwn(e, late, base, catalog.NewTerm{Term: term, Leader: n.cfg.ID}); err != nil {
+		return nil, err
+	}
+	if n.fsm.State().Incarnation().IsZero() {
+		n.mu.Lock()
+		cluster := n.id.Cluster
+		n.mu.Unlock()
+		begin := catalog.ActivateIncarnation{ClusterID: cluster, Incarnation: n.nextIncarnation(catalog.Incarnation{}), Level: catalog.CurrentLevel}
+		if _, err := n.proposeOwn(e, late, base, begin); err != nil {
+			return nil, err
+		}
+	}
+	c := n.fsm.State().Cluster()
+	if c.Term != term || e.raft.State() != raft.Leader || e.raft.CurrentTerm() != term {
+		return nil, &NotLeaderError{}
+	}
+	return &leadership{
+		term: term, fence: catalog.Fence{Incarnation: c.Incarnation.Number, Coordinator: c.Coordinator},
+		lease: c.Lease, since: n.cfg.Clock.Monotonic(), ended: make(chan struct{}),
+	}, nil
+}
+
+// nextIncarnation is above a previous one and, as far as clocks are right,
+// above every other the cluster had.
+func (n *Node) nextIncarnation(prev catalog.Incarnation) catalog.Incarnation {
+	var b [8]byte
+	rand.Read(b[:]) //nolint:errcheck // crypto/rand never fails
+	return catalog.Incarnation{
+		Number: max(prev.Number+1, uint64(n.cfg.Clock.Wall().UnixMilli())),
+		Random: binary.BigEndian.Uint64(b[:]),
+	}
+}
+
+// proposeOwn proposes a command of the leader itself before it serves.
+func (n *Node) proposeOwn(e *engine, late <-chan struct{}, lease catalog.Millis, cmd catalog.Command) (*catalog.Result, error) {
+	env := catalog.Envelope{Lease: lease, Wall: catalog.Millis(n.cfg.Clock.Wall().UnixMilli())}
+	entry, err := fsm.AppendEntry(nil, env, cmd)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.propose(entry)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-p.done:
+		if p.err != nil {
+			return nil, p.err
+		}
+		return p.result, p.result.Err()
+	case <-late:
+		return nil, unavailable("%s was not committed in time", cmd.Kind())
+	case <-e.gone:
+		return nil, ErrClosed
+	}
+}
+
+// startTerm makes the node serve as leader.
+func (n *Node) startTerm(e *engine, l *leadership) {
+	n.lead.Store(l)
+	n.log.Info("leads", "term", l.term, "coordinator_epoch", l.fence.Coordinator, "incarnation", l.fence.Incarnation)
+	n.startDuties(e, l)
+}
