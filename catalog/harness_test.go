@@ -131,8 +131,7 @@ func (h *history) counts(path string) map[string]int32 {
 	return out
 }
 
-// database and orders make what most tests begin with: database shop and table
-// shop.orders, partitioned by dt.
+// orders makes what most tests begin with: database shop and table shop.orders, partitioned by dt.
 func (h *history) orders(buckets int32) *Table {
 	h.t.Helper()
 	if _, ok := h.last.Database("shop"); !ok {
@@ -174,3 +173,27 @@ func (h *history) servers(ids ...ServerID) {
 }
 
 func replication(n int) Property { return Property{PropReplication, itoa(int64(n))} }
+
+// firstID applies a command that succeeds and returns the first id it gave.
+func (h *history) firstID(cmd Command) uint64 {
+	h.t.Helper()
+	res := h.must(cmd)
+	id, ok := res.FirstID()
+	if !ok {
+		h.t.Fatalf("%s gave no id", cmd.Kind())
+	}
+	return id
+}
+
+// mark changes a server's record as a command would that is not there yet.
+func (h *history) mark(id ServerID, change func(*Server)) {
+	h.t.Helper()
+	v, ok := h.last.Server(id)
+	if !ok {
+		h.t.Fatalf("server %d is missing", id)
+	}
+	n := *v
+	change(&n)
+	h.b.putServer(v, &n, true)
+	h.last = h.b.Publish()
+}
