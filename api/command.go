@@ -10,8 +10,9 @@ import (
 	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
-// MaxCommandBytes bounds one encoded write, MaxImportBytes one import batch.
-// The entry of the log has a bound of its own, which includes its envelope.
+// MaxCommandBytes bounds one encoded write, MaxImportBytes one import batch of
+// more than one row. The entry of the log has a bound of its own, which includes
+// its envelope.
 const (
 	MaxCommandBytes = 1 << 20
 	MaxImportBytes  = 128 << 10
@@ -81,7 +82,7 @@ func kindOf(cmd catalog.Command) string {
 // checkSize refuses a message that cannot become a log entry.
 func checkSize(req Request) error {
 	limit, what := MaxCommandBytes, "command"
-	if _, ok := req.(*pb.ImportRequest); ok {
+	if r, ok := req.(*pb.ImportRequest); ok && importRows(r) > 1 {
 		limit, what = MaxImportBytes, "import batch"
 	}
 	if n := proto.Size(req); n > limit {
@@ -91,6 +92,10 @@ func checkSize(req Request) error {
 		}
 	}
 	return nil
+}
+
+func importRows(r *pb.ImportRequest) int {
+	return len(r.GetDatabases()) + len(r.GetTables()) + len(r.GetPartitions()) + len(r.GetKeyValues()) + len(r.GetIdCounters())
 }
 
 func commandFrom(req Request) (catalog.Command, error) {

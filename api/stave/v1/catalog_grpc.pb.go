@@ -108,8 +108,8 @@ type CatalogClient interface {
 	// Export streams the rows of one state in the order an import takes them.
 	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
 	// Import adds rows of an export, the whole batch or nothing; identical rows
-	// are skipped, so that a rerun resumes. Errors: TOO_LARGE (above 128 KiB),
-	// and those of the objects in it.
+	// are skipped, so that a rerun resumes. Errors: TOO_LARGE (several rows above
+	// 128 KiB), and those of the objects in it.
 	Import(ctx context.Context, in *ImportRequest, opts ...grpc.CallOption) (*WriteResponse, error)
 }
 
@@ -406,8 +406,8 @@ type CatalogServer interface {
 	// Export streams the rows of one state in the order an import takes them.
 	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
 	// Import adds rows of an export, the whole batch or nothing; identical rows
-	// are skipped, so that a rerun resumes. Errors: TOO_LARGE (above 128 KiB),
-	// and those of the objects in it.
+	// are skipped, so that a rerun resumes. Errors: TOO_LARGE (several rows above
+	// 128 KiB), and those of the objects in it.
 	Import(context.Context, *ImportRequest) (*WriteResponse, error)
 	mustEmbedUnimplementedCatalogServer()
 }
