@@ -164,7 +164,7 @@ func TestHistory_Concurrent(t *testing.T) {
 	for rev := catalog.Revision(1); ctx.Err() == nil; {
 		switch rnd.IntN(200) {
 		case 0:
-			rev += 1000 // missed; the tail reaches back a little
+			rev = rev/5*5 + 1002 // missed; the tail reaches back a little
 			h.Reset(incarnation(1), rev, []*catalog.Event{keyEvent(rev-1, 1), keyEvent(rev, 1)})
 		case 1:
 			time.Sleep(time.Millisecond) // let readers catch up and wait
@@ -172,7 +172,9 @@ func TestHistory_Concurrent(t *testing.T) {
 			n := catalog.Revision(rnd.IntN(20))
 			var events []*catalog.Event
 			for i := range n {
-				events = append(events, keyEvent(rev+i+1, 10))
+				if !quiet(rev + i + 1) {
+					events = append(events, keyEvent(rev+i+1, 10))
+				}
 			}
 			rev += n
 			h.Publish(rev, events)
@@ -187,12 +189,15 @@ func TestHistory_Concurrent(t *testing.T) {
 	}
 }
 
-// follow reads from a random position until something ends it. Every revision
-// has an event, but for the gaps of installs, over which nobody may read on.
+// quiet tells the revisions that have no event.
+func quiet(rev catalog.Revision) bool { return rev%5 == 0 }
+
+// follow reads from a random position until something ends it. Nobody may read
+// on over the gap of an install.
 func follow(ctx context.Context, t *testing.T, h *watch.History, rnd *rand.Rand) (delivered, cut int64) {
 	s := h.Stats()
 	from := s.Oldest - 1 + catalog.Revision(rnd.IntN(int(s.Current-s.Oldest)+20))
-	sub, err := h.Subscribe(watch.Options{From: from, Bookmarks: rnd.IntN(2) == 0, BookmarkEvery: 5})
+	sub, err := h.Subscribe(watch.Options{From: from, Bookmarks: rnd.IntN(2) == 0, BookmarkEvery: 1})
 	if err != nil {
 		if !errors.Is(err, catalog.ErrCompacted) {
 			t.Errorf("subscribe: %v", err)
@@ -213,13 +218,17 @@ func follow(ctx context.Context, t *testing.T, h *watch.History, rnd *rand.Rand)
 			return delivered, 0
 		}
 		if b.Bookmark() {
-			if b.Revision <= last {
+			if b.Revision != last+1 || !quiet(b.Revision) {
 				t.Errorf("bookmark %d after %d", b.Revision, last)
+				return delivered, 0
 			}
-			last = max(last, b.Revision)
+			last = b.Revision
 			continue
 		}
 		b.Entry.Encoded(func() []byte { return []byte{1} })
+		if quiet(last + 1) {
+			last++
+		}
 		if b.Revision != last+1 {
 			t.Errorf("event %d after %d (from %d)", b.Revision, last, from)
 			return delivered, 0
@@ -231,4 +240,73 @@ func follow(ctx context.Context, t *testing.T, h *watch.History, rnd *rand.Rand)
 		}
 	}
 	return delivered, 0
+}
+
+// No wake-up is lost: readers that all wait, or are just about to, each get
+// what is published next.
+func TestSubscription_Next_NoLostWakeUp(t *testing.T) {
+	const rounds, readers = 20_000, 4
+	h := watch.New(watch.Config{})
+	told := make(chan catalog.Revision, readers)
+	var wg sync.WaitGroup
+	for range readers {
+		sub := subscribe(t, h, watch.Options{})
+		wg.Go(func() {
+			for {
+				b, err := sub.Next(t.Context())
+				if err != nil {
+					return
+				}
+				told <- b.Revision
+			}
+		})
+	}
+	within(t, time.Minute, "delivery to all readers", func() {
+		for rev := catalog.Revision(1); rev <= rounds; rev++ {
+			h.Publish(rev, []*catalog.Event{keyEvent(rev, 1)})
+			for range readers {
+				if got := <-told; got != rev {
+					t.Errorf("told %d, want %d", got, rev)
+				}
+			}
+		}
+	})
+	h.Close()
+	wg.Wait()
+}
+
+// A bookmark is never ahead of the events, also when the reader is at the head
+// at the very moment of a publish.
+func TestSubscription_BookmarkAtTheHead(t *testing.T) {
+	const events = 200_000
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	h := watch.New(watch.Config{})
+	sub := subscribe(t, h, watch.Options{Bookmarks: true, BookmarkEvery: 1})
+	var published atomic.Int64
+	go func() {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		for rev := catalog.Revision(1); rev <= events; rev++ {
+			h.Publish(rev, []*catalog.Event{keyEvent(rev, 1)})
+			for range rnd.IntN(300) { // a random moment of the reader's loop
+				published.Store(int64(rev))
+			}
+			published.Store(int64(rev))
+		}
+	}()
+	for last := catalog.Revision(0); last < events; {
+		b, ok, err := try(sub)
+		var slow *watch.SlowError
+		switch {
+		case errors.As(err, &slow):
+			last = catalog.Revision(published.Load())
+			sub = subscribe(t, h, watch.Options{From: last, Bookmarks: true, BookmarkEvery: 1})
+		case err != nil:
+			t.Fatal(err)
+		case ok && (b.Bookmark() || b.Revision != last+1):
+			t.Fatalf("told %d, bookmark %v, after %d", b.Revision, b.Bookmark(), last)
+		case ok:
+			last = b.Revision
+		}
+	}
 }

@@ -41,14 +41,21 @@ type model struct {
 // order, once and whole, through trims, snapshot installs and restores, or ends
 // with the error that says why; bookmarks are never ahead.
 func TestSubscription_AgainstFullLog(t *testing.T) {
+	for _, cfg := range []watch.Config{
+		{MaxRevisions: 5, MaxBytes: 1 << 20, MaxPending: 3000},
+		{MaxRevisions: 30, MaxBytes: 1 << 20, MaxPending: 1 << 20},
+		{MaxRevisions: 1000, MaxBytes: 1 << 20, MaxPending: 3000},
+		{MaxRevisions: 1000, MaxBytes: 1, MaxPending: 1 << 20},
+		{MaxRevisions: 1000, MaxBytes: 20_000, MaxPending: 3000},
+	} {
+		t.Run(fmt.Sprintf("revisions=%d bytes=%d", cfg.MaxRevisions, cfg.MaxBytes), func(t *testing.T) { againstFullLog(t, cfg) })
+	}
+}
+
+func againstFullLog(t *testing.T, cfg watch.Config) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{src: newSource()}
-		m.cfg = watch.Config{
-			MaxRevisions: rapid.SampledFrom([]int{5, 30, 1000}).Draw(t, "max revisions"),
-			MaxBytes:     rapid.SampledFrom([]int64{1, 20_000, 1 << 20}).Draw(t, "max bytes"),
-			MaxPending:   rapid.SampledFrom([]int64{3000, 1 << 20}).Draw(t, "max pending"),
-			TablePath:    func(id catalog.TableID) (string, bool) { return m.src.tablePath(id) },
-		}
+		m := &model{src: newSource(), cfg: cfg}
+		m.cfg.TablePath = func(id catalog.TableID) (string, bool) { return m.src.tablePath(id) }
 		m.h = watch.New(m.cfg)
 		t.Repeat(map[string]func(*rapid.T){
 			"publish":   m.publish,
@@ -57,6 +64,7 @@ func TestSubscription_AgainstFullLog(t *testing.T) {
 			"subscribe": m.subscribe,
 			"read":      m.read,
 			"close":     m.close,
+			"":          m.check,
 		})
 		for len(m.followers) > 0 {
 			f := m.followers[0]
@@ -70,6 +78,21 @@ func TestSubscription_AgainstFullLog(t *testing.T) {
 			t.Errorf("%d subscriptions are open after all were closed", n)
 		}
 	})
+}
+
+// check compares what the history keeps with the end of the full log.
+func (m *model) check(t *rapid.T) {
+	tail := m.h.Tail(1<<30, 1<<30)
+	if n := len(m.src.events) - len(tail); n < 0 || !slices.Equal(tail, m.src.events[n:]) {
+		t.Fatalf("the history keeps %d events, which are not the last of the log", len(tail))
+	}
+	s := m.h.Stats()
+	if s.Events != len(tail) || s.Current != m.published || s.Oldest > s.Current+1 || s.Incarnation != m.incarnation() {
+		t.Fatalf("stats %+v with %d events and %d published in %s", s, len(tail), m.published, m.incarnation())
+	}
+	if s.Events > m.cfg.MaxRevisions || s.Events > 1 && s.Bytes > m.cfg.MaxBytes {
+		t.Fatalf("stats %+v are above the bounds %+v", s, m.cfg)
+	}
 }
 
 func (m *model) publish(t *rapid.T) {

@@ -140,6 +140,39 @@ func TestFilter_PartitionOfDroppedTable(t *testing.T) {
 	}
 }
 
+// Values before a change come on request; a deleted row is always told.
+func TestSubscription_Before(t *testing.T) {
+	kv := func(v uint64) *catalog.KeyValue { return &catalog.KeyValue{Key: "k", Version: v} }
+	table, counter := &catalog.Table{Path: "shop.a"}, &catalog.Counter{Name: "c"}
+	updated, added, deleted := catalog.Change{Before: kv(1), After: kv(2)}, catalog.Change{After: counter}, catalog.Change{Before: table}
+	ev := &catalog.Event{Revision: 1, Changes: []catalog.Change{updated, added, deleted}}
+	plain := catalog.Change{After: updated.After}
+	h := watch.New(watch.Config{})
+	h.Publish(1, []*catalog.Event{ev})
+	most := watch.Filter{Kinds: []catalog.ObjectKind{catalog.ObjectKeyValue, catalog.ObjectTable}}
+	for _, tc := range []struct {
+		name string
+		opts watch.Options
+		want []catalog.Change
+	}{
+		{"all", watch.Options{}, []catalog.Change{plain, added, deleted}},
+		{"all with before", watch.Options{Before: true}, []catalog.Change{updated, added, deleted}},
+		{"part", watch.Options{Filter: most}, []catalog.Change{plain, deleted}},
+		{"part with before", watch.Options{Filter: most, Before: true}, []catalog.Change{updated, deleted}},
+	} {
+		b, ok, err := try(subscribe(t, h, tc.opts))
+		if err != nil || !ok {
+			t.Fatal(tc.name, ok, err)
+		}
+		if diff := cmp.Diff(tc.want, b.Event.Changes, sameRows); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
+		}
+	}
+	if diff := cmp.Diff(updated, ev.Changes[0], sameRows); diff != "" {
+		t.Errorf("the published event was changed:\n%s", diff)
+	}
+}
+
 func partitionsTold(t *testing.T, s *watch.Subscription) []string {
 	t.Helper()
 	var out []string
