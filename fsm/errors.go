@@ -25,6 +25,9 @@ var (
 	// ErrRestoreAhead is returned by Restore when the content of a snapshot is
 	// newer than its owner says.
 	ErrRestoreAhead = errors.New("snapshot content is ahead of its index")
+	// ErrRepeating is returned by Snapshot while raft hands over entries that the
+	// state has already.
+	ErrRepeating = errors.New("state machine is ahead of its raft instance")
 )
 
 // UnknownKindError is returned for an undamaged entry that a newer build wrote.

@@ -46,9 +46,6 @@ type Config struct {
 	// OnChecksum is called by the applying goroutine, after the state is
 	// published, for every checksum marker applied. It must not block.
 	OnChecksum func(rev catalog.Revision, hash uint64)
-	// RestoreIndex returns the index in the meta of the snapshot that is being
-	// restored, which raft does not tell; 0: unknown, the content's is taken.
-	RestoreIndex func() uint64
 	// MaxLevel is the highest feature level a snapshot may have. Default:
 	// catalog.CurrentLevel.
 	MaxLevel catalog.FeatureLevel
@@ -61,6 +58,10 @@ type FSM struct {
 	index   atomic.Uint64
 	waiters waiters
 	decoder Decoder // of the applying goroutine
+	// handed is the last index the present raft instance handed over. It is below
+	// index while an instance that was opened in place repeats its log. Used by
+	// the applying goroutine only.
+	handed uint64
 
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -131,12 +132,32 @@ func (f *FSM) Close() {
 func (f *FSM) Apply(l *raft.Log) any { return f.ApplyBatch([]*raft.Log{l})[0] }
 
 // ApplyBatch applies the commands of one raft batch and publishes one state.
-// The answer to a command is a *catalog.Result, to any other entry nil. It does
-// not return when the machine stops.
+// The answer to a command is a *catalog.Result, to any other entry nil. Entries
+// at or below the machine's index are in the state already: they are answered
+// nil and change nothing. It does not return when the machine stops.
 func (f *FSM) ApplyBatch(logs []*raft.Log) []any {
 	if f.stopped.Load() != nil {
 		f.hold()
 	}
+	known := f.repeated(logs)
+	if known == len(logs) {
+		return make([]any, len(logs))
+	}
+	return append(make([]any, known, len(logs)), f.applyNew(logs[known:])...)
+}
+
+// repeated counts the entries at the front that the state has already.
+func (f *FSM) repeated(logs []*raft.Log) int {
+	index := f.index.Load()
+	n := 0
+	for n < len(logs) && logs[n].Index <= index {
+		f.handed = logs[n].Index
+		n++
+	}
+	return n
+}
+
+func (f *FSM) applyNew(logs []*raft.Log) []any {
 	run := f.run(logs)
 	var stop *StopError
 	if run.cause != nil {
@@ -216,6 +237,7 @@ func (f *FSM) publish(logs []*raft.Log, r *batchRun) {
 	f.keepMarkers(r.markers)
 	f.state.Store(r.batch.Publish())
 	f.index.Store(index)
+	f.handed = index
 	f.waiters.publish(index)
 	if f.cfg.Publisher != nil {
 		f.cfg.Publisher.Publish(catalog.Revision(index), r.events)

@@ -12,6 +12,19 @@ import (
 	"github.com/stavedb/stave/snapshots"
 )
 
+// indexed is the content of a snapshot whose meta has an index.
+type indexed struct {
+	io.ReadCloser
+	index uint64
+}
+
+func (s *indexed) SnapshotIndex() uint64 { return s.index }
+
+// wrapped hides it as raft does.
+type wrapped struct{ io.ReadCloser }
+
+func (w wrapped) WrappedReadCloser() io.ReadCloser { return w.ReadCloser }
+
 // badCommand panics when it is looked at.
 type badCommand struct{ kind catalog.Kind }
 
@@ -102,8 +115,8 @@ func TestPersist_FileStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := New(Config{RestoreIndex: func() uint64 { return meta.Index }})
-	if err := f.Restore(rc); err != nil || f.State().Hash() != saved.Hash() || f.Index() != uint64(saved.Revision()) {
+	f := New(Config{})
+	if err := f.Restore(&indexed{rc, meta.Index}); err != nil || f.State().Hash() != saved.Hash() || f.Index() != uint64(saved.Revision()) {
 		t.Errorf("restore: %v, hash %016x at %d, want %016x at %d", err, f.State().Hash(), f.Index(), saved.Hash(), saved.Revision())
 	}
 }
@@ -145,10 +158,10 @@ func TestRestore(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var rec recorder
-			f := New(Config{Publisher: &rec, RestoreIndex: func() uint64 { return tt.meta }})
-			f.ApplyBatch(workload(t, 10, 9))
+			f := New(Config{Publisher: &rec})
+			f.ApplyBatch(workload(t, 1, 1))
 			before, index := f.State(), f.Index()
-			err := f.Restore(readCloser(tt.data))
+			err := f.Restore(wrapped{&indexed{readCloser(tt.data), tt.meta}})
 			if !errors.Is(err, tt.want) {
 				t.Fatalf("Restore = %v, want %v", err, tt.want)
 			}
