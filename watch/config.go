@@ -16,8 +16,9 @@ type Config struct {
 	// an event included. Default 100,000. A lower value makes readers that were
 	// away read a whole state sooner.
 	MaxRevisions int
-	// MaxBytes bounds the estimated memory of the events kept. Default 64 MiB.
-	// The newest event is kept whatever its size.
+	// MaxBytes bounds the estimated memory of the events kept and of what was
+	// encoded of them, at every publish. Default 64 MiB. The newest event is kept
+	// whatever its size.
 	MaxBytes int64
 	// MaxPending is how many bytes of events a subscription that once caught up
 	// may fall behind before its Err is a SlowError. One that starts further back
