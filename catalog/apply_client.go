@@ -25,7 +25,7 @@ func (b *Batch) admit(env Envelope) (client *Client, known *Result, err *Error) 
 		}
 	}
 	if r, ok := c.results.get(env.Sequence); ok {
-		return nil, &r, nil
+		return nil, &r.Result, nil
 	}
 	if env.Sequence-c.Watermark > ClientWindow {
 		return nil, nil, &Error{
@@ -64,15 +64,17 @@ func (b *Batch) forget(c *Client, upTo uint64) {
 		if !ok || seq > upTo {
 			return
 		}
-		b.s.hash -= b.hashResult(c.ID, seq, &r)
+		b.s.hash -= r.hash
 		c.results.delete(b.s.gen, seq)
 	}
 }
 
 // record stores the result of an executed command.
 func (b *Batch) record(c *Client, seq uint64, r Result) {
-	b.s.hash += b.hashResult(c.ID, seq, &r)
-	c.results.set(b.s.gen, seq, r)
+	stored := &storedResult{Result: r}
+	stored.hash = b.hashResult(c.ID, seq, &stored.Result)
+	b.s.hash += stored.hash
+	c.results.set(b.s.gen, seq, stored)
 }
 
 func (b *Batch) registerClient(c RegisterClient) (Result, *Error) {
@@ -105,8 +107,8 @@ func (b *Batch) expireClients(c ExpireClients) (Result, *Error) {
 }
 
 func (b *Batch) deleteClient(c *Client) {
-	c.results.all(func(seq uint64, r Result) bool {
-		b.s.hash -= b.hashResult(c.ID, seq, &r)
+	c.results.all(func(_ uint64, r *storedResult) bool {
+		b.s.hash -= r.hash
 		return true
 	})
 	b.s.hash -= c.hash

@@ -118,8 +118,11 @@ func (c *checker) clients() {
 		if id != v.ID || id == 0 || id >= s.cluster.NextClient {
 			c.failf("I6: client %d is indexed under %d, the counter is at %d", v.ID, id, s.cluster.NextClient)
 		}
-		v.results.all(func(seq uint64, r Result) bool {
-			c.hash += c.b.hashResult(id, seq, &r)
+		v.results.all(func(seq uint64, r *storedResult) bool {
+			scanned := c.b.hashResult(id, seq, &r.Result)
+			if c.hash += scanned; r.hash != scanned {
+				c.failf("I11: hash of result %d of client %d is %016x, scanned %016x", seq, id, r.hash, scanned)
+			}
 			if seq <= v.Watermark || seq-v.Watermark > ClientWindow {
 				c.failf("I10: client %d keeps the result of sequence %d, its watermark is %d", id, seq, v.Watermark)
 			}

@@ -97,9 +97,16 @@ type Client struct {
 	// Name is what the client said of itself.
 	Name string
 	// results are those above the watermark.
-	results tree[uint64, Result]
+	results tree[uint64, *storedResult]
 	gen     uint64 // of the batch that owns the record and may change it in place
 	hash    uint64 // without the results, which are hashed one by one
+}
+
+// storedResult is a result with its hash, so that dropping it costs no second
+// hashing. It is immutable.
+type storedResult struct {
+	Result
+	hash uint64
 }
 
 // KeyValue is one row of the generic group.

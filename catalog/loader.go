@@ -5,7 +5,15 @@ import "fmt"
 // Loader builds a state from rows, as a snapshot holds them. Rows are handed
 // over: the loader keeps them and the caller must not change them. It is used
 // by one goroutine.
-type Loader struct{ b *Batch }
+type Loader struct {
+	b *Batch
+	// set takes the partitions of table; the last name and the highest id tell
+	// rows that come in order, which need no search for duplicates.
+	set    *partitionSet
+	table  TableID
+	name   string
+	nextID PartitionID
+}
 
 // NewLoader returns an empty loader.
 func NewLoader() *Loader {
@@ -32,13 +40,7 @@ func (l *Loader) Add(o Object) error {
 		}
 		l.b.putTable(nil, r)
 	case *Partition:
-		if _, ok := s.Partition(r.Table, r.Name); ok || s.partIDs.has(r.ID) {
-			return fmt.Errorf("partition '%s' with id %d is there twice", r.Name, r.ID)
-		}
-		if !s.tableIDs.has(r.Table) {
-			return fmt.Errorf("table %d of partition '%s' is missing", r.Table, r.Name)
-		}
-		l.b.putPartition(nil, r)
+		return l.addPartition(r)
 	case *Server:
 		if s.servers.has(r.ID) {
 			return fmt.Errorf("server %d is there twice", r.ID)
@@ -46,6 +48,39 @@ func (l *Loader) Add(o Object) error {
 		l.b.putServer(nil, r, true)
 	default:
 		return l.addOther(o)
+	}
+	return nil
+}
+
+// addPartition is putPartition for a new row, made for millions that come in the
+// order of their table and name.
+func (l *Loader) addPartition(p *Partition) error {
+	s := &l.b.s
+	if l.set == nil || l.table != p.Table {
+		if !s.tableIDs.has(p.Table) {
+			return fmt.Errorf("table %d of partition '%s' is missing", p.Table, p.Name)
+		}
+		l.set, l.table = l.b.partitions(p.Table), p.Table
+		l.name, _, _ = l.set.byName.last()
+	}
+	if p.Name <= l.name && l.set.byName.has(p.Name) || p.ID < l.nextID && s.partIDs.has(p.ID) {
+		return fmt.Errorf("partition '%s' with id %d is there twice", p.Name, p.ID)
+	}
+	l.name, l.nextID = max(l.name, p.Name), max(l.nextID, p.ID+1)
+	g := s.gen
+	p.hash = l.b.hashPartition(p)
+	s.hash += p.hash
+	if p.Legacy {
+		l.set.legacy++
+	}
+	n, _ := l.set.perEpoch.get(p.Epoch)
+	l.set.perEpoch.set(g, p.Epoch, n+1)
+	l.set.byName.load(g, p.Name, p)
+	s.partIDs.load(g, p.ID, p)
+	if p.Placement == nil {
+		l.set.unplaced.load(g, p.ID, struct{}{})
+		s.unplacedParts++
+		s.unplacedSets.set(g, p.Table, struct{}{})
 	}
 	return nil
 }

@@ -181,7 +181,9 @@ func (s *State) Clients(f func(*Client) bool) {
 }
 
 // Results calls f for a client's stored results in order of sequence.
-func (c *Client) Results(f func(uint64, Result) bool) { c.results.all(f) }
+func (c *Client) Results(f func(uint64, Result) bool) {
+	c.results.all(func(seq uint64, r *storedResult) bool { return f(seq, r.Result) })
+}
 
 // KeyValue returns a row of the generic group.
 func (s *State) KeyValue(key string) (*KeyValue, bool) { return s.kv.get(key) }

@@ -48,6 +48,9 @@ func (t *tree[K, V]) len() int {
 
 func (t *tree[K, V]) set(gen uint64, k K, v V) { t.own(gen).Set(k, v) }
 
+// load is set, faster if k is above every key.
+func (t *tree[K, V]) load(gen uint64, k K, v V) { t.own(gen).Load(k, v) }
+
 func (t *tree[K, V]) delete(gen uint64, k K) {
 	if t.has(k) {
 		t.own(gen).Delete(k)

@@ -14,7 +14,8 @@ const maxList = MaxEntryBytes
 type kind struct {
 	version uint8
 	encode  func(*msgpack.Codec, catalog.Command) bool
-	decode  func(*msgpack.Codec) catalog.Command
+	// decode may keep a value of the command's type in scratch between calls.
+	decode func(c *msgpack.Codec, scratch *any) catalog.Command
 }
 
 // of makes both directions from the one function that states the fields.
@@ -28,10 +29,18 @@ func of[T catalog.Command](version uint8, fields func(*msgpack.Codec, *T)) kind 
 			}
 			return ok
 		},
-		decode: func(c *msgpack.Codec) catalog.Command {
-			v := new(T)
+		decode: func(c *msgpack.Codec, scratch *any) catalog.Command {
+			v, ok := (*scratch).(*T)
+			if !ok {
+				v = new(T)
+				*scratch = v
+			}
+			var zero T
+			*v = zero
 			fields(c, v)
-			return *v
+			cmd := *v
+			*v = zero // the command owns what it refers to
+			return cmd
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"sync"
 
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/internal/msgpack"
@@ -68,7 +69,8 @@ func AppendEntry(buf []byte, env catalog.Envelope, cmd catalog.Command) ([]byte,
 		}
 	}
 	out = binary.BigEndian.AppendUint32(out, crc32.Checksum(out[from:], castagnoli))
-	var d Decoder
+	d, _ := decoders.Get().(*Decoder) // nothing else is put
+	defer decoders.Put(d)
 	if _, _, err := d.Decode(out[from:]); err != nil {
 		return buf, fmt.Errorf("decode the entry of %s just encoded: %w", kind, err)
 	}
@@ -103,7 +105,12 @@ func EntryKind(data []byte) catalog.Kind {
 type Decoder struct {
 	c   *msgpack.Codec
 	env catalog.Envelope
+	// scratch holds a *T for each command type T seen.
+	scratch [256]any
 }
+
+// decoders serve AppendEntry.
+var decoders = sync.Pool{New: func() any { return new(Decoder) }}
 
 // Decode verifies and decodes one entry. What it returns owns its memory and
 // does not refer to data. The error unwraps to ErrCorruptEntry or is an
@@ -123,7 +130,7 @@ func (d *Decoder) Decode(data []byte) (catalog.Envelope, catalog.Command, error)
 	d.c.Reset(data[prefixBytes : len(data)-crcBytes])
 	d.env = catalog.Envelope{}
 	envelope(d.c, &d.env)
-	cmd := k.decode(d.c)
+	cmd := k.decode(d.c, &d.scratch[kind])
 	if err := d.c.Finish(); err != nil {
 		return catalog.Envelope{}, nil, fmt.Errorf("%w: %s: %w", ErrCorruptEntry, kind, err)
 	}

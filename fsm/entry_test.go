@@ -66,7 +66,9 @@ var samples = map[catalog.Kind]func(uint64, bool) catalog.Command{
 	catalog.KindAllocateIDs:         sample[catalog.AllocateIDs],
 }
 
-func sample[T catalog.Command](seed uint64, sparse bool) catalog.Command { return *filled[T](seed, sparse) }
+func sample[T catalog.Command](seed uint64, sparse bool) catalog.Command {
+	return *filled[T](seed, sparse)
+}
 
 func mustEntry(t testing.TB, env catalog.Envelope, cmd catalog.Command) []byte {
 	t.Helper()

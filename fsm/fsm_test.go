@@ -273,8 +273,8 @@ func TestFSM_StopsAtBadEntry(t *testing.T) {
 func panicking(t *testing.T) (restore func()) {
 	t.Helper()
 	old := kinds[catalog.KindForgetMember]
-	kinds[catalog.KindForgetMember].decode = func(c *msgpack.Codec) catalog.Command {
-		old.decode(c)
+	kinds[catalog.KindForgetMember].decode = func(c *msgpack.Codec, scratch *any) catalog.Command {
+		old.decode(c, scratch)
 		return (*badCommand)(nil)
 	}
 	return func() { kinds[catalog.KindForgetMember] = old }
