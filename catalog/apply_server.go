@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"net"
 	"strconv"
 	"strings"
 )
@@ -31,7 +30,24 @@ func (b *Batch) registerServer(c RegisterServer) (Result, *Error) {
 		v.Incarnation, v.Tag = old.Incarnation+1, old.Tag
 	}
 	b.putServer(old, v, false)
+	if old != nil { // a server without a record holds no replica
+		if old.Live { // the process that held the old incarnation is gone, whatever its lease says
+			b.serversReplaced(v.ID)
+		}
+		b.serverBack(v.ID)
+	}
 	return Result{Changed: true, IDs: []IDRange{{uint64(v.Incarnation), 1}}}, nil
+}
+
+// serversReplaced takes leadership away from a server that was restarted: to
+// another replica if one is in sync, else to itself under a new leader epoch,
+// so that nothing of its old incarnation is accepted any more.
+func (b *Batch) serversReplaced(id ServerID) {
+	alive := b.aliveSet()
+	self := func(s ServerID) bool { return s == id }
+	b.eachPlaced(func(t *Table, _ int, s BucketState, replicas []ServerID) (BucketState, bool) {
+		return withoutServers(s, replicas, t.Standby(), self, func(s ServerID) bool { return s != id && alive(s) })
+	})
 }
 
 func checkServer(c RegisterServer) *Error {
@@ -65,8 +81,12 @@ func checkListener(l string) *Error {
 	if _, rest, ok := strings.Cut(l, "://"); ok {
 		addr = rest
 	}
-	host, port, err := net.SplitHostPort(addr)
-	if n, perr := strconv.Atoi(port); err != nil || perr != nil || n < 1 || n > 65535 || host == "" {
+	i := strings.LastIndexByte(addr, ':')
+	host, port := addr[:max(i, 0)], addr[i+1:]
+	if strings.Contains(host, ":") && (host[0] != '[' || host[len(host)-1] != ']') {
+		host = "" // an IPv6 address needs brackets
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || host == "" || strings.ContainsAny(host, " /") {
 		return refuse(ErrInvalidArgument, "listener %q is not host:port or NAME://host:port with a port in 1..65535", l)
 	}
 	return nil

@@ -153,8 +153,20 @@ func (b *Batch) executePlacement(cmd Command) (Result, *Error) {
 	switch c := cmd.(type) {
 	case RegisterServer:
 		return b.registerServer(c)
+	case RenewLeases:
+		return b.renewLeases(c)
+	case ExpireServers:
+		return b.expireServers(c)
 	case UnregisterServer:
 		return b.unregisterServer(c)
+	case TagServer:
+		return b.tagServer(c)
+	case AdjustISR:
+		return b.adjustISR(c)
+	case ElectLeaders:
+		return b.electLeaders(c)
+	case AckDeletion:
+		return b.ackDeletion(c)
 	case AssignPending:
 		return b.assignPending(c)
 	case PurgeDropped:

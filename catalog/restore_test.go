@@ -101,5 +101,5 @@ func TestMembersAndLevel(t *testing.T) {
 	h.must(ForgetMember{NodeID: "n2"})
 	h.unchanged(ForgetMember{NodeID: "n2"})
 	h.unchanged(Checksum{})
-	h.refused(ErrUnknownCommand, RenewLeases{}, "RenewLeases")
+	h.refused(ErrUnknownCommand, Reassign{}, "Reassign")
 }
