@@ -309,8 +309,10 @@ func (s *Subscription) Err() error {
 	if !ok && s.era.tail.Load() > s.place.Load() {
 		return s.slow()
 	}
-	if s.era.lag(max(place, s.place.Load())) > s.allow.Load() {
-		return s.slow()
+	r := s.era.at(max(place, s.place.Load()))
+	if r != nil && s.era.total.Load()-r.start > s.allow.Load() {
+		// Everything before the next event was told, quiet revisions included.
+		return &SlowError{Last: max(last, r.rev-1), Oldest: s.era.floorRevision() + 1}
 	}
 	return nil
 }
