@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,7 +46,8 @@ func TestErrorTable_EveryCode(t *testing.T) {
 				t.Errorf("status %v, want %v", st.Code(), r.Status)
 			}
 			info, ok := st.Details()[0].(*errdetails.ErrorInfo)
-			if !ok || info.GetDomain() != "stave" || info.GetReason() != r.Code.String() {
+			if !ok || info.GetDomain() != "stave" || info.GetReason() != r.Code.String() ||
+				info.GetMetadata()["code"] != strconv.Itoa(int(r.Code)) {
 				t.Errorf("info %v", info)
 			}
 			got := wire(t, want)

@@ -69,15 +69,15 @@ func FuzzCommandFromProto(f *testing.F) {
 func FuzzEventFromProto(f *testing.F) {
 	table, part := filled[catalog.Table](nil), filled[catalog.Partition](nil)
 	server, plan, dropped := filled[catalog.Server](nil), filled[catalog.Rebalance](nil), filled[catalog.DroppedObject](nil)
-	e := &catalog.Event{Revision: 1, Kind: catalog.KindDropTable}
 	for _, o := range []catalog.Object{&table, &part, &server, &plan, &dropped} {
-		e.Changes = append(e.Changes, catalog.Change{Before: o, After: o})
+		for _, c := range []catalog.Change{{After: o}, {Before: o, After: o}} {
+			m, err := EventToProto(&catalog.Event{Revision: 1, Kind: catalog.KindDropTable, Changes: []catalog.Change{c}}, true, nil)
+			if err != nil {
+				f.Fatal(err)
+			}
+			seed(f, m)
+		}
 	}
-	m, err := EventToProto(e, true, nil)
-	if err != nil {
-		f.Fatal(err)
-	}
-	seed(f, m)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var m pb.EventBatch
 		if proto.Unmarshal(in, &m) != nil {
