@@ -29,6 +29,9 @@ var (
 	// ErrGated is returned for every raft message that the closed gate held
 	// back. Nothing of it left the node, or it was cut off half way.
 	ErrGated = errors.New("raftnet: gate is closed")
+	// ErrNoCandidate is returned for requests for votes of a node that must not
+	// stand for election, and for the call to start one.
+	ErrNoCandidate = errors.New("raftnet: node is no candidate")
 	// ErrPeerUnavailable is matched by every *PeerError.
 	ErrPeerUnavailable = errors.New("raftnet: peer unavailable")
 )

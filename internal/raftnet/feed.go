@@ -39,7 +39,7 @@ func (f *feed) run() {
 	for {
 		var out chan<- raft.RPC
 		var next raft.RPC
-		if f.current == nil && len(f.waiting) > 0 {
+		if f.current == nil && len(f.waiting) > 0 && !f.t.held.Load() {
 			out, next = f.t.toRaft, f.offer(f.waiting[0])
 		}
 		select {
@@ -74,6 +74,13 @@ func (f *feed) admit(rpc raft.RPC) {
 		}
 	case *raft.InstallSnapshotRequest:
 		m.snapshot = req
+	case *raft.TimeoutNowRequest:
+		// Raft would skip the pre-vote and raise its term at once, although not
+		// one of its requests for votes can leave.
+		if f.t.silent() {
+			rpc.Respond(nil, ErrNoCandidate)
+			return
+		}
 	}
 	f.waiting = append(f.waiting, m)
 	if f.current != nil && time.Since(f.since) >= f.t.cfg.BusyAfter {

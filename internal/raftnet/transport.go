@@ -83,6 +83,8 @@ type Transport struct {
 	inner *raft.NetworkTransport
 	view  atomic.Pointer[View]
 	gated atomic.Bool
+	muted atomic.Bool
+	held  atomic.Bool
 
 	toRaft chan raft.RPC
 	stop   chan struct{}
@@ -127,6 +129,21 @@ func (t *Transport) SetGate(closed bool) {
 
 // Gated reports whether the gate is closed.
 func (t *Transport) Gated() bool { return t.gated.Load() }
+
+// SetCandidacy forbids or allows the node to stand for election: its requests
+// for votes and pre-votes fail at once with ErrNoCandidate, and a leader's call
+// to start an election is refused. Everything else goes on: the node votes, acknowledges and, if it
+// leads, replicates. A closed gate forbids candidacy too.
+func (t *Transport) SetCandidacy(allowed bool) { t.muted.Store(!allowed) }
+
+// Hold makes the transport hand nothing more to raft, for good: what arrives
+// waits until Close. An owner that is about to replace the raft instance calls
+// it from AfterSnapshot, so that the old instance cannot answer what the next
+// one would answer otherwise. The answer to the snapshot itself is still sent.
+func (t *Transport) Hold() { t.held.Store(true) }
+
+// silent reports whether the node must not become a candidate.
+func (t *Transport) silent() bool { return t.gated.Load() || t.muted.Load() }
 
 // Close closes every raft connection and ends the transport's goroutines.
 func (t *Transport) Close() error {
@@ -182,11 +199,17 @@ func (t *Transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args 
 
 // RequestVote sends a vote request.
 func (t *Transport) RequestVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if t.muted.Load() {
+		return ErrNoCandidate
+	}
 	return t.gate(func() error { return t.inner.RequestVote(id, to, args, resp) })
 }
 
 // RequestPreVote sends a pre-vote request.
 func (t *Transport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if t.muted.Load() {
+		return ErrNoCandidate
+	}
 	return t.gate(func() error { return t.inner.RequestPreVote(id, to, args, resp) })
 }
 
