@@ -184,3 +184,47 @@ func BenchmarkMillion(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRescale is RescaleTable through the machine on a table with a million
+// legacy partitions.
+func BenchmarkRescale(b *testing.B) {
+	fd := newShop(b, Config{}, 0)
+	s := fd.f.State()
+	l := catalog.NewLoader()
+	cl := s.Cluster()
+	cl.NextPartition, cl.NextClient = million, 1
+	l.Cluster(cl)
+	db, _ := s.Database("shop")
+	t, _ := s.Table("shop.orders")
+	for _, row := range []catalog.Object{db, t} {
+		if err := l.Add(row); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range million {
+		p := &catalog.Partition{ID: catalog.PartitionID(i), Table: t.ID, Name: fmt.Sprintf("p%09d", i), Legacy: true, Imported: true}
+		if err := l.Add(p); err != nil {
+			b.Fatal(err)
+		}
+	}
+	legacy, err := l.Finish(s.Revision())
+	if err != nil {
+		b.Fatal(err)
+	}
+	fd.f.state.Store(legacy)
+	data := mustEntry(b, catalog.Envelope{}, catalog.RescaleTable{Table: "shop.orders", TableID: catalog.Some(t.ID), Buckets: 1})
+	entries := make([]*raft.Log, b.N)
+	for i := range entries {
+		entries[i] = fd.log(catalog.Envelope{}, catalog.RescaleTable{Table: "shop.orders", TableID: catalog.Some(t.ID), Buckets: int32(5 + i%2)})
+	}
+	b.ResetTimer()
+	for i, e := range entries {
+		if i%64 == 0 { // a table's history is short
+			fd.f.state.Store(legacy)
+		}
+		if res, _ := fd.f.Apply(e).(*catalog.Result); !res.Changed {
+			b.Fatal(res.Err())
+		}
+	}
+	b.ReportMetric(float64(len(data)), "entry-B")
+}

@@ -229,6 +229,54 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Blocks can be neither swapped nor left out nor repeated, though each of them
+// is whole; a row longer than a block is one block.
+func TestRead_Blocks(t *testing.T) {
+	l := catalog.NewLoader()
+	for i := range 40 {
+		size := 10_000
+		if i == 20 {
+			size = catalog.MaxValueBytes
+		}
+		if err := l.Add(&catalog.KeyValue{Key: fmt.Sprintf("k%02d", i), Value: make([]byte, size), Version: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := l.Finish(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := mustWrite(t, s, nil)
+	if got, err := Read(bytes.NewReader(data), catalog.CurrentLevel); err != nil || got.State.Hash() != s.Hash() {
+		t.Fatalf("undamaged: %v", err)
+	}
+	parts := split(data)
+	if len(parts) < 6 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	for i := 1; i < len(parts)-1; i++ {
+		swapped := append([][]byte(nil), parts...)
+		swapped[i], swapped[i-1] = swapped[i-1], swapped[i]
+		without := append(append([][]byte(nil), parts[:i]...), parts[i+1:]...)
+		twice := append(append([][]byte(nil), parts[:i+1]...), parts[i:]...)
+		for name, p := range map[string][][]byte{"swapped": swapped, "left out": without, "repeated": twice} {
+			if _, err := Read(bytes.NewReader(bytes.Join(p, nil)), catalog.CurrentLevel); !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrTruncated) {
+				t.Errorf("part %d %s: %v", i, name, err)
+			}
+		}
+	}
+}
+
+// split cuts a file into head, blocks, trailer and sum.
+func split(data []byte) (parts [][]byte) {
+	for at := headFixed; len(data) > sumBytes; at = frameBytes {
+		n := at + crcBytes + int(data[at-3])<<16 + int(data[at-2])<<8 + int(data[at-1])
+		parts = append(parts, data[:n])
+		data = data[n:]
+	}
+	return append(parts, data)
+}
+
 // Files of every released version are read for ever. The file is hexadecimal.
 func TestGolden(t *testing.T) {
 	dir := filepath.Join("..", "testdata", "golden")
