@@ -1,0 +1,149 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Defaults and bounds of options.
+const (
+	// DefaultTimeout is the budget of a call whose context has no deadline.
+	DefaultTimeout = 10 * time.Second
+	// DefaultName is the name a client registers with.
+	DefaultName = "stave-client"
+
+	maxNameBytes = 256
+	minTimeout   = time.Millisecond
+	maxTimeout   = 24 * time.Hour
+)
+
+// Option changes how a Client works. Options check themselves; New reports all
+// of their problems at once.
+type Option func(*config) error
+
+type config struct {
+	timeout   time.Duration
+	name      string
+	dial      func(ctx context.Context, addr string) (net.Conn, error)
+	resolve   func(ctx context.Context, host string) ([]string, error)
+	logger    *slog.Logger
+	registry  prometheus.Registerer
+	batching  bool
+	sessions  bool
+}
+
+// WithTimeout sets the budget of calls whose context has no deadline, all
+// attempts included. Default DefaultTimeout; 1 ms to 24 h.
+func WithTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d < minTimeout || d > maxTimeout {
+			return fmt.Errorf("timeout is %s, want %s to %s", d, minTimeout, maxTimeout)
+		}
+		c.timeout = d
+		return nil
+	}
+}
+
+// WithName sets the name that shows in the cluster's list of clients. Default
+// DefaultName; 1 to 256 bytes.
+func WithName(name string) Option {
+	return func(c *config) error {
+		if name == "" || len(name) > maxNameBytes {
+			return fmt.Errorf("name has %d bytes, want 1 to %d", len(name), maxNameBytes)
+		}
+		c.name = name
+		return nil
+	}
+}
+
+// WithDialer replaces how connections to "host:port" are made. Default: TCP.
+func WithDialer(dial func(ctx context.Context, addr string) (net.Conn, error)) Option {
+	return func(c *config) error {
+		if dial == nil {
+			return errors.New("dialer is nil, want a function")
+		}
+		c.dial = dial
+		return nil
+	}
+}
+
+// WithResolver replaces how the host of a "dns:///host:port" endpoint becomes
+// addresses without port. Default: the system's resolver.
+func WithResolver(resolve func(ctx context.Context, host string) ([]string, error)) Option {
+	return func(c *config) error {
+		if resolve == nil {
+			return errors.New("resolver is nil, want a function")
+		}
+		c.resolve = resolve
+		return nil
+	}
+}
+
+// WithLogger sets where changes of connections, sessions and leaders are
+// logged. Default: nowhere.
+func WithLogger(l *slog.Logger) Option {
+	return func(c *config) error {
+		if l == nil {
+			return errors.New("logger is nil, want a logger")
+		}
+		c.logger = l
+		return nil
+	}
+}
+
+// WithRegisterer registers the client's metrics. Several clients may share one
+// registerer; they share the metrics, too. Default: none.
+func WithRegisterer(r prometheus.Registerer) Option {
+	return func(c *config) error {
+		if r == nil {
+			return errors.New("registerer is nil, want a registerer")
+		}
+		c.registry = r
+		return nil
+	}
+}
+
+// WithBatching says whether Do sends commands that are waiting at the same time
+// together on one stream. Default true.
+func WithBatching(on bool) Option {
+	return func(c *config) error {
+		c.batching = on
+		return nil
+	}
+}
+
+// WithoutSession makes every write a single attempt without deduplication: it is
+// never sent again, and an answer that does not arrive is
+// catalog.ErrOutcomeUnknown.
+func WithoutSession() Option {
+	return func(c *config) error {
+		c.sessions = false
+		return nil
+	}
+}
+
+func newConfig(opts []Option) (config, error) {
+	var d net.Dialer
+	c := config{
+		timeout: DefaultTimeout, name: DefaultName, logger: slog.New(slog.DiscardHandler), batching: true, sessions: true,
+		dial:    func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) },
+		resolve: net.DefaultResolver.LookupHost,
+	}
+	var errs []error
+	for _, o := range opts {
+		if o == nil {
+			errs = append(errs, errors.New("option is nil"))
+			continue
+		}
+		if err := o(&c); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return c, errors.Join(errs...)
+}
