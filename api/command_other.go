@@ -1,9 +1,8 @@
 package api
 
 import (
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // otherCommand converts the messages of limits, servers and the generic group;

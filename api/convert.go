@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // invalid is the refusal of a field that the catalog cannot hold.

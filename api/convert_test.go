@@ -6,12 +6,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
-
-	"github.com/stavedb/stave/catalog"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // overTheWire encodes and decodes a message.

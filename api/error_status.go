@@ -5,13 +5,11 @@ import (
 	"errors"
 	"strconv"
 
+	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/stavedb/stave/catalog"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // ErrorDomain is the domain of every ErrorInfo.

@@ -3,9 +3,8 @@ package api
 import (
 	"slices"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/stavedb/stave/catalog"
+	"google.golang.org/grpc/codes"
 )
 
 // Retry says what a caller may do about an error.

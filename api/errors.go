@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/stavedb/stave/catalog"
+	"google.golang.org/grpc/codes"
 )
 
 // NotLeaderError is returned when a node that does not lead was asked for what

@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"github.com/stavedb/stave/catalog"
+	"pgregory.net/rapid"
 )
 
 // importable clears what an export leaves to the importing cluster, and makes
@@ -145,7 +144,7 @@ func TestExportReader_File(t *testing.T) {
 
 // A bad line is refused with its file, its number and the field.
 func TestExportReader_Refusals(t *testing.T) {
-	edit := func(old, new string) string { return strings.Replace(partLine, old, new, 1) }
+	edit := func(old, by string) string { return strings.Replace(partLine, old, by, 1) }
 	tests := []struct {
 		name, line string
 		code       catalog.Code

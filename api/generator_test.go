@@ -6,9 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
-
 	"github.com/stavedb/stave/catalog"
+	"pgregory.net/rapid"
 )
 
 // same compares catalog values: an empty list is a nil one, and hashes belong

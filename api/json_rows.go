@@ -3,9 +3,8 @@ package api
 import (
 	"strings"
 
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 func limitsJSON(p *pb.Limits) Limits {
@@ -188,6 +187,17 @@ func UsageErrorJSON(message string) Error { return Error{ErrorBody{Code: "USAGE"
 func EventJSON(p *pb.EventBatch) Event {
 	return Event{
 		Revision: p.GetRevision(), Command: p.GetCommand(), WallMS: p.GetWallMs(), Actor: p.GetActor(), Changes: list(each(p.GetChanges(), changeJSON)),
+	}
+}
+
+// SnapshotJSON makes the JSON of a part of a watch's snapshot: an event of the
+// command Snapshot whose changes have the type present.
+func SnapshotJSON(p *pb.WatchSnapshot) Event {
+	return Event{
+		Revision: p.GetRevision(), Command: "Snapshot",
+		Changes: list(each(p.GetRows(), func(o *pb.Object) Change {
+			return Change{Type: "present", Kind: objectKind(o).String(), After: ObjectJSON(o)}
+		})),
 	}
 }
 

@@ -10,10 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -164,6 +162,11 @@ func TestJSON_Golden_Events(t *testing.T) {
 		docs = append(docs, EventJSON(m))
 		e.Changes = e.Changes[:1]
 	}
+	rowOnly, err := ObjectToProto(own, lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs = append(docs, SnapshotJSON(&pb.WatchSnapshot{Revision: 13, Rows: []*pb.Object{rowOnly}}))
 	golden(t, "event", docs...)
 }
 

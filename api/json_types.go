@@ -190,7 +190,8 @@ type Event struct {
 // Change is the JSON of one changed row. Before and After are the JSON of the
 // row's kind, absent where there is no such row or it was not asked for.
 type Change struct {
-	// Type is created, updated or deleted; Kind is the kind of the row.
+	// Type is created, updated, deleted, or present in a snapshot; Kind is the
+	// kind of the row.
 	Type   string `json:"type"`
 	Kind   string `json:"kind"`
 	Before any    `json:"before,omitempty"`

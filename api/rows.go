@@ -3,9 +3,8 @@ package api
 import (
 	"fmt"
 
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // DatabaseToProto converts a row.
