@@ -57,15 +57,6 @@ func (s *source) apply(cmds ...catalog.Command) []*catalog.Event {
 	return out
 }
 
-func (s *source) must(t testing.TB, c catalog.Command) []*catalog.Event {
-	t.Helper()
-	out := s.apply(c)
-	if len(out) != 1 {
-		t.Fatalf("%s made %d events, want 1", c.Kind(), len(out))
-	}
-	return out
-}
-
 func (s *source) tablePath(id catalog.TableID) (string, bool) {
 	t, ok := s.state.TableByID(id)
 	if !ok {

@@ -10,8 +10,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stavedb/stave/internal/msgpack"
 	"pgregory.net/rapid"
+
+	"github.com/stavedb/stave/internal/msgpack"
 )
 
 // field makes a case that has the same meaning in both directions.

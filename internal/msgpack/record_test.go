@@ -3,8 +3,9 @@ package msgpack_test
 import (
 	"math"
 
-	"github.com/stavedb/stave/internal/msgpack"
 	"pgregory.net/rapid"
+
+	"github.com/stavedb/stave/internal/msgpack"
 )
 
 type (

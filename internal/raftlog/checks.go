@@ -88,8 +88,10 @@ func (c *checks) missing(index uint64, l *raft.Log) error {
 			return err
 		}
 	}
-	return &CorruptError{Kind: c.kind, Index: index,
-		Err: fmt.Errorf("missing between %d and %d", first, last)}
+	return &CorruptError{
+		Kind: c.kind, Index: index,
+		Err: fmt.Errorf("missing between %d and %d", first, last),
+	}
 }
 
 // StoreLog implements raft.LogStore.

@@ -199,8 +199,10 @@ func (s *diskLogStore) rewind(f logFile) error {
 }
 
 func (s *diskLogStore) lost(last uint64) error {
-	return &CorruptError{Kind: s.kind, Index: s.acked.index,
-		Err: fmt.Errorf("acknowledged, but after re-open the log ends at %d or differs", last)}
+	return &CorruptError{
+		Kind: s.kind, Index: s.acked.index,
+		Err: fmt.Errorf("acknowledged, but after re-open the log ends at %d or differs", last),
+	}
 }
 
 // DeleteRange implements raft.LogStore: a prefix or a suffix, in chunks with

@@ -202,7 +202,7 @@ func TestStores_BigBatch(t *testing.T) {
 func TestStores_Model(t *testing.T) {
 	onBoth(t, func(t *testing.T, kind Kind) {
 		rapid.Check(t, func(rt *rapid.T) {
-			dir, err := os.MkdirTemp(t.TempDir(), "")
+			dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one for each check of this test
 			if err != nil {
 				rt.Fatal(err)
 			}

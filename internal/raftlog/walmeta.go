@@ -101,8 +101,10 @@ func (m *walMeta) repairTail(dir string, st types.PersistentState) (types.Persis
 	}
 	t := scanTail(b)
 	if t.damaged {
-		return st, &CorruptError{Kind: KindWAL, File: file, Offset: int64(t.end),
-			Err: errors.New("damage in front of entries that may be acknowledged")}
+		return st, &CorruptError{
+			Kind: KindWAL, File: file, Offset: int64(t.end),
+			Err: errors.New("damage in front of entries that may be acknowledged"),
+		}
 	}
 	if t.dirty > t.end {
 		m.log.Warn("dropping a write that was cut", "file", file, "offset", t.end, "bytes", t.dirty-t.end)
@@ -136,8 +138,10 @@ func otherFile(dir string, info types.SegmentInfo) error {
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return &CorruptError{Kind: KindWAL, File: found[0],
-		Err: fmt.Errorf("the list of segments says %s", segment.FileName(info))}
+	return &CorruptError{
+		Kind: KindWAL, File: found[0],
+		Err: fmt.Errorf("the list of segments says %s", segment.FileName(info)),
+	}
 }
 
 func zero(file string, from, to int) error {

@@ -128,7 +128,7 @@ func AskIdentity(ctx context.Context, nw Network, addr, to string, q Question) (
 	if err != nil {
 		return Answer{}, fmt.Errorf("ask identity of %s: %w", addr, err)
 	}
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // nothing is sent any more
 	stop := closeOnEnd(ctx, c)
 	defer stop()
 	a, err := askOver(c, to, q)

@@ -351,7 +351,7 @@ func (m *Mux) checkPeer(node, directory string, build uint32) *RefusedError {
 
 // answer serves one identity question, within the handshake's deadline.
 func (m *Mux) answer(c *stallConn, h Hello) {
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // nothing is sent any more
 	a := m.cfg.Identity(Question{From: h.From, Cluster: h.Cluster, Directory: h.Directory, Build: h.Build})
 	b, err := encodeAnswer(a)
 	if err == nil {

@@ -3,6 +3,7 @@ package raftnet
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -113,7 +114,7 @@ func readPayload(r *bufio.Reader, k int) ([]byte, error) {
 // noEOF turns an end inside a frame into an error that does not look like one
 // between frames.
 func noEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

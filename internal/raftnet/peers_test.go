@@ -104,7 +104,6 @@ func TestPeers_Call_Deadline(t *testing.T) {
 			ended <- time.Now()
 			return nil, nil
 		})
-		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		n.Cut("b", "a")
@@ -115,7 +114,7 @@ func TestPeers_Call_Deadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.Cut("b", "a")
-		start = time.Now()
+		start := time.Now()
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = a.Call(ctx, "b", methodWait, nil)

@@ -34,7 +34,7 @@ type peerServer struct {
 // serve answers the requests of a verified connection until it breaks. It runs
 // on the Mux's goroutine and returns when every handler has.
 func (p *Peers) serve(from string, c *stallConn) {
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // nothing is sent any more
 	p.mu.Lock()
 	if p.mu.closed {
 		p.mu.Unlock()
