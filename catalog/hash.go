@@ -46,11 +46,23 @@ func (h *hasher) props(v []Property) {
 	}
 }
 
-func (h *hasher) servers(v []ServerID) {
-	h.u64(uint64(len(v)))
-	for _, s := range v {
-		h.i64(int64(s))
+func (h *hasher) servers(v []ServerID) { *h = appendServers(*h, v) }
+
+// appendInt is binary.AppendVarint, inlined for what fits in one byte: a
+// placement has dozens of such numbers.
+func appendInt(b []byte, v int64) []byte {
+	if u := uint64(v)<<1 ^ uint64(v>>63); u < 0x80 {
+		return append(b, byte(u))
 	}
+	return binary.AppendVarint(b, v)
+}
+
+func appendServers(b []byte, v []ServerID) []byte {
+	b = binary.AppendUvarint(b, uint64(len(v)))
+	for _, s := range v {
+		b = appendInt(b, int64(s))
+	}
+	return b
 }
 
 func (h *hasher) optPartition(v Opt[PartitionID]) {
@@ -74,20 +86,25 @@ func (h *hasher) placement(p *Placement) {
 	if p == nil {
 		return
 	}
-	h.u64(uint64(len(p.Replicas)))
+	b := binary.AppendUvarint(*h, uint64(len(p.Replicas)))
 	for _, r := range p.Replicas {
-		h.servers(r)
+		b = appendServers(b, r)
 	}
 	for i := range p.Buckets {
 		s := &p.Buckets[i]
-		h.i64(int64(s.Leader))
-		h.i64(int64(s.LeaderEpoch))
-		h.i64(int64(s.BucketEpoch))
-		h.i64(int64(s.CoordinatorEpoch))
-		h.flag(s.Ready)
-		h.servers(s.ISR)
-		h.servers(s.Standby)
+		b = appendInt(b, int64(s.Leader))
+		b = appendInt(b, int64(s.LeaderEpoch))
+		b = appendInt(b, int64(s.BucketEpoch))
+		b = appendInt(b, int64(s.CoordinatorEpoch))
+		ready := byte(0)
+		if s.Ready {
+			ready = 1
+		}
+		b = append(b, ready)
+		b = appendServers(b, s.ISR)
+		b = appendServers(b, s.Standby)
 	}
+	*h = b
 }
 
 // row begins a row's bytes in the batch's scratch buffer.
