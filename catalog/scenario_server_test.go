@@ -115,7 +115,12 @@ func replayLog() []Command {
 }
 
 // reload copies every row of a state into a new one.
-func reload(t testing.TB, s *State) *State {
+func reload(t interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}, s *State,
+) *State {
 	t.Helper()
 	l := NewLoader()
 	l.Cluster(s.Cluster())
