@@ -22,7 +22,9 @@ type (
 	fieldValue      = protoreflect.Value
 )
 
-func valueOf(m proto.Message) protoreflect.Value { return protoreflect.ValueOfMessage(m.ProtoReflect()) }
+func valueOf(m proto.Message) protoreflect.Value {
+	return protoreflect.ValueOfMessage(m.ProtoReflect())
+}
 
 // Client is one caller of one cluster. It may be used by any number of
 // goroutines, and should be shared: it holds the connections, the registration

@@ -28,14 +28,14 @@ const (
 type Option func(*config) error
 
 type config struct {
-	timeout   time.Duration
-	name      string
-	dial      func(ctx context.Context, addr string) (net.Conn, error)
-	resolve   func(ctx context.Context, host string) ([]string, error)
-	logger    *slog.Logger
-	registry  prometheus.Registerer
-	batching  bool
-	sessions  bool
+	timeout  time.Duration
+	name     string
+	dial     func(ctx context.Context, addr string) (net.Conn, error)
+	resolve  func(ctx context.Context, host string) ([]string, error)
+	logger   *slog.Logger
+	registry prometheus.Registerer
+	batching bool
+	sessions bool
 }
 
 // WithTimeout sets the budget of calls whose context has no deadline, all

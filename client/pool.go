@@ -458,3 +458,22 @@ func backoff(failures int) time.Duration {
 	d = min(max(d, minBackoff), maxBackoff)
 	return d/2 + rand.N(d/2+1)
 }
+
+// untried reports whether some node may exist that is not in done, which holds
+// node ids.
+func (p *pool) untried(done map[string]bool) bool {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.mu.peers {
+		switch {
+		case q.link != nil && q.link.ready():
+			if !done[q.link.id.node] {
+				return true
+			}
+		case q.connecting || q.failures == 0 || !now.Before(q.notBefore) && q.failures < 3:
+			return true
+		}
+	}
+	return false
+}
