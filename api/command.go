@@ -3,9 +3,10 @@ package api
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
-	"google.golang.org/protobuf/proto"
 )
 
 // MaxCommandBytes bounds one encoded write, MaxImportBytes one import batch of

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	pb "github.com/stavedb/stave/api/stave/v1"
-	"github.com/stavedb/stave/catalog"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
+
+	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // overTheWire encodes and decodes a message.

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"strconv"
 
-	pb "github.com/stavedb/stave/api/stave/v1"
-	"github.com/stavedb/stave/catalog"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // ErrorDomain is the domain of every ErrorInfo.

@@ -3,8 +3,9 @@ package api
 import (
 	"slices"
 
-	"github.com/stavedb/stave/catalog"
 	"google.golang.org/grpc/codes"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 // Retry says what a caller may do about an error.

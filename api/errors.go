@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stavedb/stave/catalog"
 	"google.golang.org/grpc/codes"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 // NotLeaderError is returned when a node that does not lead was asked for what

@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stavedb/stave/catalog"
 	"pgregory.net/rapid"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 // importable clears what an export leaves to the importing cluster, and makes

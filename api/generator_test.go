@@ -6,8 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/stavedb/stave/catalog"
 	"pgregory.net/rapid"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 // same compares catalog values: an empty list is a nil one, and hashes belong

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 )
