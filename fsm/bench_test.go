@@ -165,11 +165,13 @@ func BenchmarkMillion(b *testing.B) {
 			}
 			b.ReportAllocs()
 			b.ResetTimer()
+			from := cpuTime(b)
 			for i := range b.N {
 				if _, ok := s.Partition(0, names[i%len(names)]); !ok {
 					b.Fatal("missing")
 				}
 			}
+			b.ReportMetric(float64((cpuTime(b)-from).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		})
 		// A node restores before it has a state.
 		fd, s = nil, nil

@@ -61,7 +61,7 @@ func (c *capture) Release() {}
 // A source that has SnapshotIndex() uint64, itself or inside what raft wraps it
 // in, tells the index of the snapshot's meta, which becomes the machine's index;
 // otherwise the content's revision does. A machine that is there already, in
-// the same or a later incarnation, stays as it is: raft restores its newest
+// the same incarnation, stays as it is: raft restores its newest
 // snapshot whenever it opens, and neither readers nor watchers may go back.
 func (f *FSM) Restore(source io.ReadCloser) error {
 	if f.stopped.Load() != nil {
@@ -81,7 +81,7 @@ func (f *FSM) Restore(source io.ReadCloser) error {
 	}
 	f.handed = uint64(state.Revision())
 	own := f.State().Incarnation()
-	if f.Index() >= f.handed && own.Number >= state.Incarnation().Number {
+	if f.Index() >= f.handed && own == state.Incarnation() {
 		return nil
 	}
 	if state.Incarnation() != own {
