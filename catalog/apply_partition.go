@@ -35,6 +35,17 @@ func partitionName(t *Table, spec PartitionSpec, create bool) (string, *Error) {
 	return name.String(), nil
 }
 
+// CheckPartitionValue returns nil if v may be one value of a partition name, or
+// an *Error with ErrPartitionSpecInvalid. With create the reserved prefix "__"
+// is refused as well: partitions that have it are internal, may exist and be
+// dropped, but are not created by users.
+func CheckPartitionValue(v string, create bool) error {
+	if err := checkPartitionValue(v, create); err != nil {
+		return err
+	}
+	return nil
+}
+
 func checkPartitionValue(v string, create bool) *Error {
 	why := invalidIdentifier(v)
 	if why == "" && create && strings.HasPrefix(v, reservedPrefix) {

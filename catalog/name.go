@@ -28,12 +28,26 @@ func invalidIdentifier(name string) string {
 	case utf16Len(name) > maxIdentifier:
 		return "the length of '" + name + "' is longer than the max allowed length " + itoa(maxIdentifier)
 	}
-	for i := range len(name) {
-		if c := name[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return "'" + name + "' contains one or more characters other than ASCII alphanumerics, '_' and '-'"
-		}
+	if !identifierBytes(name) {
+		return "'" + name + "' contains one or more characters other than ASCII alphanumerics, '_' and '-'"
 	}
 	return ""
+}
+
+func identifierBytes[T string | []byte](name T) bool {
+	for i := range len(name) {
+		if c := name[i]; !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// IsIdentifier reports whether name obeys the rule that databases, tables and
+// partition values share: 1..200 ASCII letters, digits, '_' and '-'. It
+// allocates nothing.
+func IsIdentifier[T string | []byte](name T) bool {
+	return len(name) > 0 && len(name) <= maxIdentifier && identifierBytes(name)
 }
 
 // utf16Len counts as the upstream rule does.
