@@ -60,6 +60,9 @@ func RequestFromCommand(cmd catalog.Command, ref Ref) (Request, error) {
 	client := RefToProto(ref)
 	req, err := catalogRequest(cmd, client)
 	if req == nil && err == nil {
+		req, err = placementRequest(cmd, client)
+	}
+	if req == nil && err == nil {
 		req, err = otherRequest(cmd, client)
 	}
 	if err != nil {
@@ -102,6 +105,9 @@ func commandFrom(req Request) (catalog.Command, error) {
 		return nil, err
 	}
 	if cmd, err := catalogCommand(req); cmd != nil || err != nil {
+		return cmd, err
+	}
+	if cmd, err := placementCommand(req); cmd != nil || err != nil {
 		return cmd, err
 	}
 	if cmd, err := otherCommand(req); cmd != nil || err != nil {
@@ -165,6 +171,14 @@ func wrapOther(req Request) *pb.Command {
 		return &pb.Command{Command: &pb.Command_UnregisterServer{UnregisterServer: r}}
 	case *pb.AssignPendingRequest:
 		return &pb.Command{Command: &pb.Command_AssignPending{AssignPending: r}}
+	case *pb.TagServersRequest:
+		return &pb.Command{Command: &pb.Command_TagServers{TagServers: r}}
+	case *pb.AdjustISRRequest:
+		return &pb.Command{Command: &pb.Command_AdjustIsr{AdjustIsr: r}}
+	case *pb.ElectLeadersRequest:
+		return &pb.Command{Command: &pb.Command_ElectLeaders{ElectLeaders: r}}
+	case *pb.AckDeletionsRequest:
+		return &pb.Command{Command: &pb.Command_AckDeletions{AckDeletions: r}}
 	case *pb.PutRequest:
 		return &pb.Command{Command: &pb.Command_Put{Put: r}}
 	case *pb.DeleteRequest:

@@ -5,7 +5,7 @@ import (
 	"github.com/stavedb/stave/catalog"
 )
 
-// otherCommand converts the messages of limits, servers and the generic group;
+// otherCommand converts the messages of limits and the generic group;
 // nil for others.
 func otherCommand(req Request) (catalog.Command, error) {
 	switch r := req.(type) {
@@ -14,17 +14,6 @@ func otherCommand(req Request) (catalog.Command, error) {
 			return nil, invalid("limits", "not set", "at least one limit")
 		}
 		return catalog.SetLimits{Database: r.GetDatabase(), Limits: limitsFromProto(r.GetLimits())}, nil
-	case *pb.RegisterServerRequest:
-		return catalog.RegisterServer{
-			ID: catalog.ServerID(r.GetServerId()), DirectoryID: r.GetDirectoryId(), Listeners: copyTexts(r.GetListeners()),
-			Rack: r.GetRack(), TTL: catalog.Millis(r.GetTtlMs()),
-		}, nil
-	case *pb.UnregisterServerRequest:
-		return catalog.UnregisterServer{
-			ID: catalog.ServerID(r.GetServerId()), Incarnation: optFrom[catalog.ServerIncarnation](r.Incarnation),
-		}, nil
-	case *pb.AssignPendingRequest:
-		return catalog.AssignPending{MaxReplicas: r.GetMaxReplicas()}, nil
 	case *pb.PutRequest:
 		return catalog.PutKV{Key: r.GetKey(), Value: copyBytes(r.GetValue()), ExpectedVersion: optFrom[uint64](r.ExpectedVersion)}, nil
 	case *pb.DeleteRequest:
@@ -53,21 +42,13 @@ func opTo(o catalog.OpKV) *pb.TxnOp {
 	return &pb.TxnOp{Key: o.Key, Value: copyBytes(o.Value), Delete: o.Delete}
 }
 
-// otherRequest converts the commands of limits, servers and the generic group;
+// otherRequest converts the commands of limits and the generic group;
 // nil for others.
 func otherRequest(cmd catalog.Command, client *pb.ClientRef) (Request, error) {
 	switch c := cmd.(type) {
 	case catalog.SetLimits:
 		l := &pb.Limits{Buckets: c.Limits.Buckets, Partitions: c.Limits.Partitions, Replicas: c.Limits.Replicas}
 		return &pb.SetLimitsRequest{Client: client, Database: c.Database, Limits: l}, nil
-	case catalog.RegisterServer:
-		return &pb.RegisterServerRequest{
-			Client: client, ServerId: int32(c.ID), DirectoryId: c.DirectoryID, Listeners: copyTexts(c.Listeners), Rack: c.Rack, TtlMs: int64(c.TTL),
-		}, nil
-	case catalog.UnregisterServer:
-		return &pb.UnregisterServerRequest{Client: client, ServerId: int32(c.ID), Incarnation: optTo[uint64](c.Incarnation)}, nil
-	case catalog.AssignPending:
-		return &pb.AssignPendingRequest{Client: client, MaxReplicas: c.MaxReplicas}, nil
 	case catalog.PutKV:
 		return &pb.PutRequest{Client: client, Key: c.Key, Value: copyBytes(c.Value), ExpectedVersion: optTo[uint64](c.ExpectedVersion)}, nil
 	case catalog.DeleteKV:

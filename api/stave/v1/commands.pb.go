@@ -40,7 +40,11 @@ type Command struct {
 	//	*Command_Import
 	//	*Command_RegisterServer
 	//	*Command_UnregisterServer
+	//	*Command_TagServers
 	//	*Command_AssignPending
+	//	*Command_AdjustIsr
+	//	*Command_ElectLeaders
+	//	*Command_AckDeletions
 	//	*Command_Put
 	//	*Command_Delete
 	//	*Command_Txn
@@ -204,10 +208,46 @@ func (x *Command) GetUnregisterServer() *UnregisterServerRequest {
 	return nil
 }
 
+func (x *Command) GetTagServers() *TagServersRequest {
+	if x != nil {
+		if x, ok := x.Command.(*Command_TagServers); ok {
+			return x.TagServers
+		}
+	}
+	return nil
+}
+
 func (x *Command) GetAssignPending() *AssignPendingRequest {
 	if x != nil {
 		if x, ok := x.Command.(*Command_AssignPending); ok {
 			return x.AssignPending
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetAdjustIsr() *AdjustISRRequest {
+	if x != nil {
+		if x, ok := x.Command.(*Command_AdjustIsr); ok {
+			return x.AdjustIsr
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetElectLeaders() *ElectLeadersRequest {
+	if x != nil {
+		if x, ok := x.Command.(*Command_ElectLeaders); ok {
+			return x.ElectLeaders
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetAckDeletions() *AckDeletionsRequest {
+	if x != nil {
+		if x, ok := x.Command.(*Command_AckDeletions); ok {
+			return x.AckDeletions
 		}
 	}
 	return nil
@@ -305,8 +345,24 @@ type Command_UnregisterServer struct {
 	UnregisterServer *UnregisterServerRequest `protobuf:"bytes,51,opt,name=unregister_server,json=unregisterServer,proto3,oneof"`
 }
 
+type Command_TagServers struct {
+	TagServers *TagServersRequest `protobuf:"bytes,52,opt,name=tag_servers,json=tagServers,proto3,oneof"`
+}
+
 type Command_AssignPending struct {
 	AssignPending *AssignPendingRequest `protobuf:"bytes,53,opt,name=assign_pending,json=assignPending,proto3,oneof"`
+}
+
+type Command_AdjustIsr struct {
+	AdjustIsr *AdjustISRRequest `protobuf:"bytes,54,opt,name=adjust_isr,json=adjustIsr,proto3,oneof"`
+}
+
+type Command_ElectLeaders struct {
+	ElectLeaders *ElectLeadersRequest `protobuf:"bytes,55,opt,name=elect_leaders,json=electLeaders,proto3,oneof"`
+}
+
+type Command_AckDeletions struct {
+	AckDeletions *AckDeletionsRequest `protobuf:"bytes,60,opt,name=ack_deletions,json=ackDeletions,proto3,oneof"`
 }
 
 type Command_Put struct {
@@ -351,7 +407,15 @@ func (*Command_RegisterServer) isCommand_Command() {}
 
 func (*Command_UnregisterServer) isCommand_Command() {}
 
+func (*Command_TagServers) isCommand_Command() {}
+
 func (*Command_AssignPending) isCommand_Command() {}
+
+func (*Command_AdjustIsr) isCommand_Command() {}
+
+func (*Command_ElectLeaders) isCommand_Command() {}
+
+func (*Command_AckDeletions) isCommand_Command() {}
 
 func (*Command_Put) isCommand_Command() {}
 
@@ -691,7 +755,7 @@ var File_stave_v1_commands_proto protoreflect.FileDescriptor
 
 const file_stave_v1_commands_proto_rawDesc = "" +
 	"\n" +
-	"\x17stave/v1/commands.proto\x12\bstave.v1\x1a\x16stave/v1/catalog.proto\x1a\x15stave/v1/errors.proto\x1a\x15stave/v1/header.proto\x1a\x11stave/v1/kv.proto\x1a\x18stave/v1/placement.proto\x1a\x13stave/v1/rows.proto\"\xb4\t\n" +
+	"\x17stave/v1/commands.proto\x12\bstave.v1\x1a\x16stave/v1/catalog.proto\x1a\x15stave/v1/errors.proto\x1a\x15stave/v1/header.proto\x1a\x11stave/v1/kv.proto\x1a\x18stave/v1/placement.proto\x1a\x13stave/v1/rows.proto\"\xbd\v\n" +
 	"\aCommand\x12;\n" +
 	"\n" +
 	"set_limits\x18\x12 \x01(\v2\x1a.stave.v1.SetLimitsRequestH\x00R\tsetLimits\x12J\n" +
@@ -708,8 +772,14 @@ const file_stave_v1_commands_proto_rawDesc = "" +
 	"\x0fdrop_partitions\x18( \x01(\v2\x1f.stave.v1.DropPartitionsRequestH\x00R\x0edropPartitions\x121\n" +
 	"\x06import\x18) \x01(\v2\x17.stave.v1.ImportRequestH\x00R\x06import\x12J\n" +
 	"\x0fregister_server\x180 \x01(\v2\x1f.stave.v1.RegisterServerRequestH\x00R\x0eregisterServer\x12P\n" +
-	"\x11unregister_server\x183 \x01(\v2!.stave.v1.UnregisterServerRequestH\x00R\x10unregisterServer\x12G\n" +
-	"\x0eassign_pending\x185 \x01(\v2\x1e.stave.v1.AssignPendingRequestH\x00R\rassignPending\x12(\n" +
+	"\x11unregister_server\x183 \x01(\v2!.stave.v1.UnregisterServerRequestH\x00R\x10unregisterServer\x12>\n" +
+	"\vtag_servers\x184 \x01(\v2\x1b.stave.v1.TagServersRequestH\x00R\n" +
+	"tagServers\x12G\n" +
+	"\x0eassign_pending\x185 \x01(\v2\x1e.stave.v1.AssignPendingRequestH\x00R\rassignPending\x12;\n" +
+	"\n" +
+	"adjust_isr\x186 \x01(\v2\x1a.stave.v1.AdjustISRRequestH\x00R\tadjustIsr\x12D\n" +
+	"\relect_leaders\x187 \x01(\v2\x1d.stave.v1.ElectLeadersRequestH\x00R\felectLeaders\x12D\n" +
+	"\rack_deletions\x18< \x01(\v2\x1d.stave.v1.AckDeletionsRequestH\x00R\fackDeletions\x12(\n" +
 	"\x03put\x18P \x01(\v2\x14.stave.v1.PutRequestH\x00R\x03put\x121\n" +
 	"\x06delete\x18Q \x01(\v2\x17.stave.v1.DeleteRequestH\x00R\x06delete\x12(\n" +
 	"\x03txn\x18R \x01(\v2\x14.stave.v1.TxnRequestH\x00R\x03txn\x12A\n" +
@@ -767,16 +837,20 @@ var file_stave_v1_commands_proto_goTypes = []any{
 	(*ImportRequest)(nil),           // 15: stave.v1.ImportRequest
 	(*RegisterServerRequest)(nil),   // 16: stave.v1.RegisterServerRequest
 	(*UnregisterServerRequest)(nil), // 17: stave.v1.UnregisterServerRequest
-	(*AssignPendingRequest)(nil),    // 18: stave.v1.AssignPendingRequest
-	(*PutRequest)(nil),              // 19: stave.v1.PutRequest
-	(*DeleteRequest)(nil),           // 20: stave.v1.DeleteRequest
-	(*TxnRequest)(nil),              // 21: stave.v1.TxnRequest
-	(*AllocateIDsRequest)(nil),      // 22: stave.v1.AllocateIDsRequest
-	(*Result)(nil),                  // 23: stave.v1.Result
-	(*Error)(nil),                   // 24: stave.v1.Error
-	(*ResponseHeader)(nil),          // 25: stave.v1.ResponseHeader
-	(*ClientRef)(nil),               // 26: stave.v1.ClientRef
-	(*Limits)(nil),                  // 27: stave.v1.Limits
+	(*TagServersRequest)(nil),       // 18: stave.v1.TagServersRequest
+	(*AssignPendingRequest)(nil),    // 19: stave.v1.AssignPendingRequest
+	(*AdjustISRRequest)(nil),        // 20: stave.v1.AdjustISRRequest
+	(*ElectLeadersRequest)(nil),     // 21: stave.v1.ElectLeadersRequest
+	(*AckDeletionsRequest)(nil),     // 22: stave.v1.AckDeletionsRequest
+	(*PutRequest)(nil),              // 23: stave.v1.PutRequest
+	(*DeleteRequest)(nil),           // 24: stave.v1.DeleteRequest
+	(*TxnRequest)(nil),              // 25: stave.v1.TxnRequest
+	(*AllocateIDsRequest)(nil),      // 26: stave.v1.AllocateIDsRequest
+	(*Result)(nil),                  // 27: stave.v1.Result
+	(*Error)(nil),                   // 28: stave.v1.Error
+	(*ResponseHeader)(nil),          // 29: stave.v1.ResponseHeader
+	(*ClientRef)(nil),               // 30: stave.v1.ClientRef
+	(*Limits)(nil),                  // 31: stave.v1.Limits
 }
 var file_stave_v1_commands_proto_depIdxs = []int32{
 	5,  // 0: stave.v1.Command.set_limits:type_name -> stave.v1.SetLimitsRequest
@@ -792,24 +866,28 @@ var file_stave_v1_commands_proto_depIdxs = []int32{
 	15, // 10: stave.v1.Command.import:type_name -> stave.v1.ImportRequest
 	16, // 11: stave.v1.Command.register_server:type_name -> stave.v1.RegisterServerRequest
 	17, // 12: stave.v1.Command.unregister_server:type_name -> stave.v1.UnregisterServerRequest
-	18, // 13: stave.v1.Command.assign_pending:type_name -> stave.v1.AssignPendingRequest
-	19, // 14: stave.v1.Command.put:type_name -> stave.v1.PutRequest
-	20, // 15: stave.v1.Command.delete:type_name -> stave.v1.DeleteRequest
-	21, // 16: stave.v1.Command.txn:type_name -> stave.v1.TxnRequest
-	22, // 17: stave.v1.Command.allocate_ids:type_name -> stave.v1.AllocateIDsRequest
-	0,  // 18: stave.v1.SequencedCommand.command:type_name -> stave.v1.Command
-	1,  // 19: stave.v1.CommandsRequest.commands:type_name -> stave.v1.SequencedCommand
-	23, // 20: stave.v1.CommandOutcome.result:type_name -> stave.v1.Result
-	24, // 21: stave.v1.CommandOutcome.error:type_name -> stave.v1.Error
-	25, // 22: stave.v1.CommandsResponse.header:type_name -> stave.v1.ResponseHeader
-	3,  // 23: stave.v1.CommandsResponse.outcomes:type_name -> stave.v1.CommandOutcome
-	26, // 24: stave.v1.SetLimitsRequest.client:type_name -> stave.v1.ClientRef
-	27, // 25: stave.v1.SetLimitsRequest.limits:type_name -> stave.v1.Limits
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	18, // 13: stave.v1.Command.tag_servers:type_name -> stave.v1.TagServersRequest
+	19, // 14: stave.v1.Command.assign_pending:type_name -> stave.v1.AssignPendingRequest
+	20, // 15: stave.v1.Command.adjust_isr:type_name -> stave.v1.AdjustISRRequest
+	21, // 16: stave.v1.Command.elect_leaders:type_name -> stave.v1.ElectLeadersRequest
+	22, // 17: stave.v1.Command.ack_deletions:type_name -> stave.v1.AckDeletionsRequest
+	23, // 18: stave.v1.Command.put:type_name -> stave.v1.PutRequest
+	24, // 19: stave.v1.Command.delete:type_name -> stave.v1.DeleteRequest
+	25, // 20: stave.v1.Command.txn:type_name -> stave.v1.TxnRequest
+	26, // 21: stave.v1.Command.allocate_ids:type_name -> stave.v1.AllocateIDsRequest
+	0,  // 22: stave.v1.SequencedCommand.command:type_name -> stave.v1.Command
+	1,  // 23: stave.v1.CommandsRequest.commands:type_name -> stave.v1.SequencedCommand
+	27, // 24: stave.v1.CommandOutcome.result:type_name -> stave.v1.Result
+	28, // 25: stave.v1.CommandOutcome.error:type_name -> stave.v1.Error
+	29, // 26: stave.v1.CommandsResponse.header:type_name -> stave.v1.ResponseHeader
+	3,  // 27: stave.v1.CommandsResponse.outcomes:type_name -> stave.v1.CommandOutcome
+	30, // 28: stave.v1.SetLimitsRequest.client:type_name -> stave.v1.ClientRef
+	31, // 29: stave.v1.SetLimitsRequest.limits:type_name -> stave.v1.Limits
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_stave_v1_commands_proto_init() }
@@ -837,7 +915,11 @@ func file_stave_v1_commands_proto_init() {
 		(*Command_Import)(nil),
 		(*Command_RegisterServer)(nil),
 		(*Command_UnregisterServer)(nil),
+		(*Command_TagServers)(nil),
 		(*Command_AssignPending)(nil),
+		(*Command_AdjustIsr)(nil),
+		(*Command_ElectLeaders)(nil),
+		(*Command_AckDeletions)(nil),
 		(*Command_Put)(nil),
 		(*Command_Delete)(nil),
 		(*Command_Txn)(nil),

@@ -21,6 +21,886 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ElectionReason says why leaders are elected.
+type ElectionReason int32
+
+const (
+	ElectionReason_ELECTION_REASON_UNSPECIFIED         ElectionReason = 0 // the default election, for leaderless buckets
+	ElectionReason_ELECTION_REASON_PREFERRED           ElectionReason = 1 // the first replica, if it is in sync
+	ElectionReason_ELECTION_REASON_CONTROLLED_SHUTDOWN ElectionReason = 2 // away from server_id
+)
+
+// Enum value maps for ElectionReason.
+var (
+	ElectionReason_name = map[int32]string{
+		0: "ELECTION_REASON_UNSPECIFIED",
+		1: "ELECTION_REASON_PREFERRED",
+		2: "ELECTION_REASON_CONTROLLED_SHUTDOWN",
+	}
+	ElectionReason_value = map[string]int32{
+		"ELECTION_REASON_UNSPECIFIED":         0,
+		"ELECTION_REASON_PREFERRED":           1,
+		"ELECTION_REASON_CONTROLLED_SHUTDOWN": 2,
+	}
+)
+
+func (x ElectionReason) Enum() *ElectionReason {
+	p := new(ElectionReason)
+	*p = x
+	return p
+}
+
+func (x ElectionReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ElectionReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_stave_v1_placement_proto_enumTypes[0].Descriptor()
+}
+
+func (ElectionReason) Type() protoreflect.EnumType {
+	return &file_stave_v1_placement_proto_enumTypes[0]
+}
+
+func (x ElectionReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ElectionReason.Descriptor instead.
+func (ElectionReason) EnumDescriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{0}
+}
+
+// TagServersRequest names servers and a tag to set or remove.
+type TagServersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Client        *ClientRef             `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	ServerIds     []int32                `protobuf:"varint,2,rep,packed,name=server_ids,json=serverIds,proto3" json:"server_ids,omitempty"`
+	Tag           ServerTag              `protobuf:"varint,3,opt,name=tag,proto3,enum=stave.v1.ServerTag" json:"tag,omitempty"`
+	Remove        bool                   `protobuf:"varint,4,opt,name=remove,proto3" json:"remove,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TagServersRequest) Reset() {
+	*x = TagServersRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TagServersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TagServersRequest) ProtoMessage() {}
+
+func (x *TagServersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TagServersRequest.ProtoReflect.Descriptor instead.
+func (*TagServersRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *TagServersRequest) GetClient() *ClientRef {
+	if x != nil {
+		return x.Client
+	}
+	return nil
+}
+
+func (x *TagServersRequest) GetServerIds() []int32 {
+	if x != nil {
+		return x.ServerIds
+	}
+	return nil
+}
+
+func (x *TagServersRequest) GetTag() ServerTag {
+	if x != nil {
+		return x.Tag
+	}
+	return ServerTag_SERVER_TAG_UNSPECIFIED
+}
+
+func (x *TagServersRequest) GetRemove() bool {
+	if x != nil {
+		return x.Remove
+	}
+	return false
+}
+
+// ISRChange is what the leader of a bucket asks for, with the epochs it knows.
+type ISRChange struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Bucket           *BucketRef             `protobuf:"bytes,1,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	LeaderEpoch      int32                  `protobuf:"varint,2,opt,name=leader_epoch,json=leaderEpoch,proto3" json:"leader_epoch,omitempty"`
+	BucketEpoch      int32                  `protobuf:"varint,3,opt,name=bucket_epoch,json=bucketEpoch,proto3" json:"bucket_epoch,omitempty"`
+	CoordinatorEpoch int64                  `protobuf:"varint,4,opt,name=coordinator_epoch,json=coordinatorEpoch,proto3" json:"coordinator_epoch,omitempty"`
+	Isr              []int32                `protobuf:"varint,5,rep,packed,name=isr,proto3" json:"isr,omitempty"`
+	Standby          []int32                `protobuf:"varint,6,rep,packed,name=standby,proto3" json:"standby,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ISRChange) Reset() {
+	*x = ISRChange{}
+	mi := &file_stave_v1_placement_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ISRChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ISRChange) ProtoMessage() {}
+
+func (x *ISRChange) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ISRChange.ProtoReflect.Descriptor instead.
+func (*ISRChange) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ISRChange) GetBucket() *BucketRef {
+	if x != nil {
+		return x.Bucket
+	}
+	return nil
+}
+
+func (x *ISRChange) GetLeaderEpoch() int32 {
+	if x != nil {
+		return x.LeaderEpoch
+	}
+	return 0
+}
+
+func (x *ISRChange) GetBucketEpoch() int32 {
+	if x != nil {
+		return x.BucketEpoch
+	}
+	return 0
+}
+
+func (x *ISRChange) GetCoordinatorEpoch() int64 {
+	if x != nil {
+		return x.CoordinatorEpoch
+	}
+	return 0
+}
+
+func (x *ISRChange) GetIsr() []int32 {
+	if x != nil {
+		return x.Isr
+	}
+	return nil
+}
+
+func (x *ISRChange) GetStandby() []int32 {
+	if x != nil {
+		return x.Standby
+	}
+	return nil
+}
+
+// AdjustISRRequest holds the changes of one tablet server.
+type AdjustISRRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Client        *ClientRef             `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	ServerId      int32                  `protobuf:"varint,2,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Changes       []*ISRChange           `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdjustISRRequest) Reset() {
+	*x = AdjustISRRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdjustISRRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdjustISRRequest) ProtoMessage() {}
+
+func (x *AdjustISRRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdjustISRRequest.ProtoReflect.Descriptor instead.
+func (*AdjustISRRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AdjustISRRequest) GetClient() *ClientRef {
+	if x != nil {
+		return x.Client
+	}
+	return nil
+}
+
+func (x *AdjustISRRequest) GetServerId() int32 {
+	if x != nil {
+		return x.ServerId
+	}
+	return 0
+}
+
+func (x *AdjustISRRequest) GetIncarnation() uint64 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *AdjustISRRequest) GetChanges() []*ISRChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// ElectLeadersRequest names buckets, or the server that shuts down.
+type ElectLeadersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Client        *ClientRef             `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	Reason        ElectionReason         `protobuf:"varint,2,opt,name=reason,proto3,enum=stave.v1.ElectionReason" json:"reason,omitempty"`
+	Buckets       []*BucketRef           `protobuf:"bytes,3,rep,name=buckets,proto3" json:"buckets,omitempty"`
+	ServerId      *int32                 `protobuf:"varint,4,opt,name=server_id,json=serverId,proto3,oneof" json:"server_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ElectLeadersRequest) Reset() {
+	*x = ElectLeadersRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ElectLeadersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ElectLeadersRequest) ProtoMessage() {}
+
+func (x *ElectLeadersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ElectLeadersRequest.ProtoReflect.Descriptor instead.
+func (*ElectLeadersRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ElectLeadersRequest) GetClient() *ClientRef {
+	if x != nil {
+		return x.Client
+	}
+	return nil
+}
+
+func (x *ElectLeadersRequest) GetReason() ElectionReason {
+	if x != nil {
+		return x.Reason
+	}
+	return ElectionReason_ELECTION_REASON_UNSPECIFIED
+}
+
+func (x *ElectLeadersRequest) GetBuckets() []*BucketRef {
+	if x != nil {
+		return x.Buckets
+	}
+	return nil
+}
+
+func (x *ElectLeadersRequest) GetServerId() int32 {
+	if x != nil && x.ServerId != nil {
+		return *x.ServerId
+	}
+	return 0
+}
+
+// DeletionAck says what became of a server's replicas of a dropped object.
+type DeletionAck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TableId       uint64                 `protobuf:"varint,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
+	PartitionId   *uint64                `protobuf:"varint,2,opt,name=partition_id,json=partitionId,proto3,oneof" json:"partition_id,omitempty"`
+	Failed        bool                   `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeletionAck) Reset() {
+	*x = DeletionAck{}
+	mi := &file_stave_v1_placement_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeletionAck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeletionAck) ProtoMessage() {}
+
+func (x *DeletionAck) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeletionAck.ProtoReflect.Descriptor instead.
+func (*DeletionAck) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *DeletionAck) GetTableId() uint64 {
+	if x != nil {
+		return x.TableId
+	}
+	return 0
+}
+
+func (x *DeletionAck) GetPartitionId() uint64 {
+	if x != nil && x.PartitionId != nil {
+		return *x.PartitionId
+	}
+	return 0
+}
+
+func (x *DeletionAck) GetFailed() bool {
+	if x != nil {
+		return x.Failed
+	}
+	return false
+}
+
+// AckDeletionsRequest holds the deletions of one tablet server.
+type AckDeletionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Client        *ClientRef             `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	ServerId      int32                  `protobuf:"varint,2,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	Incarnation   uint64                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Objects       []*DeletionAck         `protobuf:"bytes,4,rep,name=objects,proto3" json:"objects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AckDeletionsRequest) Reset() {
+	*x = AckDeletionsRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AckDeletionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AckDeletionsRequest) ProtoMessage() {}
+
+func (x *AckDeletionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AckDeletionsRequest.ProtoReflect.Descriptor instead.
+func (*AckDeletionsRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AckDeletionsRequest) GetClient() *ClientRef {
+	if x != nil {
+		return x.Client
+	}
+	return nil
+}
+
+func (x *AckDeletionsRequest) GetServerId() int32 {
+	if x != nil {
+		return x.ServerId
+	}
+	return 0
+}
+
+func (x *AckDeletionsRequest) GetIncarnation() uint64 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *AckDeletionsRequest) GetObjects() []*DeletionAck {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+// FeedRequest names a registration and the position to go on from.
+type FeedRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	ServerId    int32                  `protobuf:"varint,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	Incarnation uint64                 `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// from_revision is exclusive; unset: begin with a snapshot.
+	FromRevision *uint64 `protobuf:"varint,3,opt,name=from_revision,json=fromRevision,proto3,oneof" json:"from_revision,omitempty"`
+	// history is the incarnation of the cluster that from_revision was seen in.
+	History       *Incarnation `protobuf:"bytes,4,opt,name=history,proto3" json:"history,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeedRequest) Reset() {
+	*x = FeedRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeedRequest) ProtoMessage() {}
+
+func (x *FeedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
+func (*FeedRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *FeedRequest) GetServerId() int32 {
+	if x != nil {
+		return x.ServerId
+	}
+	return 0
+}
+
+func (x *FeedRequest) GetIncarnation() uint64 {
+	if x != nil {
+		return x.Incarnation
+	}
+	return 0
+}
+
+func (x *FeedRequest) GetFromRevision() uint64 {
+	if x != nil && x.FromRevision != nil {
+		return *x.FromRevision
+	}
+	return 0
+}
+
+func (x *FeedRequest) GetHistory() *Incarnation {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
+// Activation is the state of one bucket that the server holds a replica of. It
+// carries the bucket count, so that a ready leader has its count.
+type Activation struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Bucket    *BucketRef             `protobuf:"bytes,1,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	Table     string                 `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	Partition string                 `protobuf:"bytes,3,opt,name=partition,proto3" json:"partition,omitempty"`
+	// bucket_count is the effective count of the partition or table.
+	BucketCount      int32   `protobuf:"varint,4,opt,name=bucket_count,json=bucketCount,proto3" json:"bucket_count,omitempty"`
+	Leader           int32   `protobuf:"varint,5,opt,name=leader,proto3" json:"leader,omitempty"` // -1: none
+	LeaderEpoch      int32   `protobuf:"varint,6,opt,name=leader_epoch,json=leaderEpoch,proto3" json:"leader_epoch,omitempty"`
+	BucketEpoch      int32   `protobuf:"varint,7,opt,name=bucket_epoch,json=bucketEpoch,proto3" json:"bucket_epoch,omitempty"`
+	CoordinatorEpoch int64   `protobuf:"varint,8,opt,name=coordinator_epoch,json=coordinatorEpoch,proto3" json:"coordinator_epoch,omitempty"`
+	Isr              []int32 `protobuf:"varint,9,rep,packed,name=isr,proto3" json:"isr,omitempty"`
+	Standby          []int32 `protobuf:"varint,10,rep,packed,name=standby,proto3" json:"standby,omitempty"`
+	Replicas         []int32 `protobuf:"varint,11,rep,packed,name=replicas,proto3" json:"replicas,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Activation) Reset() {
+	*x = Activation{}
+	mi := &file_stave_v1_placement_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Activation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Activation) ProtoMessage() {}
+
+func (x *Activation) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Activation.ProtoReflect.Descriptor instead.
+func (*Activation) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Activation) GetBucket() *BucketRef {
+	if x != nil {
+		return x.Bucket
+	}
+	return nil
+}
+
+func (x *Activation) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *Activation) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *Activation) GetBucketCount() int32 {
+	if x != nil {
+		return x.BucketCount
+	}
+	return 0
+}
+
+func (x *Activation) GetLeader() int32 {
+	if x != nil {
+		return x.Leader
+	}
+	return 0
+}
+
+func (x *Activation) GetLeaderEpoch() int32 {
+	if x != nil {
+		return x.LeaderEpoch
+	}
+	return 0
+}
+
+func (x *Activation) GetBucketEpoch() int32 {
+	if x != nil {
+		return x.BucketEpoch
+	}
+	return 0
+}
+
+func (x *Activation) GetCoordinatorEpoch() int64 {
+	if x != nil {
+		return x.CoordinatorEpoch
+	}
+	return 0
+}
+
+func (x *Activation) GetIsr() []int32 {
+	if x != nil {
+		return x.Isr
+	}
+	return nil
+}
+
+func (x *Activation) GetStandby() []int32 {
+	if x != nil {
+		return x.Standby
+	}
+	return nil
+}
+
+func (x *Activation) GetReplicas() []int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
+// TableEpoch is the layout epoch of a table of which the server holds replicas.
+type TableEpoch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TableId       uint64                 `protobuf:"varint,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
+	LayoutEpoch   uint64                 `protobuf:"varint,2,opt,name=layout_epoch,json=layoutEpoch,proto3" json:"layout_epoch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TableEpoch) Reset() {
+	*x = TableEpoch{}
+	mi := &file_stave_v1_placement_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TableEpoch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TableEpoch) ProtoMessage() {}
+
+func (x *TableEpoch) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TableEpoch.ProtoReflect.Descriptor instead.
+func (*TableEpoch) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *TableEpoch) GetTableId() uint64 {
+	if x != nil {
+		return x.TableId
+	}
+	return 0
+}
+
+func (x *TableEpoch) GetLayoutEpoch() uint64 {
+	if x != nil {
+		return x.LayoutEpoch
+	}
+	return 0
+}
+
+// Deletion names an object whose replicas the server must delete and
+// acknowledge; partition_id unset: the whole table.
+type Deletion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TableId       uint64                 `protobuf:"varint,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
+	PartitionId   *uint64                `protobuf:"varint,2,opt,name=partition_id,json=partitionId,proto3,oneof" json:"partition_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Deletion) Reset() {
+	*x = Deletion{}
+	mi := &file_stave_v1_placement_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Deletion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Deletion) ProtoMessage() {}
+
+func (x *Deletion) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Deletion.ProtoReflect.Descriptor instead.
+func (*Deletion) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Deletion) GetTableId() uint64 {
+	if x != nil {
+		return x.TableId
+	}
+	return 0
+}
+
+func (x *Deletion) GetPartitionId() uint64 {
+	if x != nil && x.PartitionId != nil {
+		return *x.PartitionId
+	}
+	return 0
+}
+
+// FeedResponse is one step of the feed: everything up to revision is told once
+// more is false. A snapshot replaces all that was known.
+type FeedResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Header      *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Snapshot    bool                   `protobuf:"varint,2,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Revision    uint64                 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	Epochs      []*TableEpoch          `protobuf:"bytes,4,rep,name=epochs,proto3" json:"epochs,omitempty"`
+	Activations []*Activation          `protobuf:"bytes,5,rep,name=activations,proto3" json:"activations,omitempty"`
+	Deletions   []*Deletion            `protobuf:"bytes,6,rep,name=deletions,proto3" json:"deletions,omitempty"`
+	// removed are buckets the server holds no replica of any more.
+	Removed       []*BucketRef `protobuf:"bytes,7,rep,name=removed,proto3" json:"removed,omitempty"`
+	More          bool         `protobuf:"varint,8,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeedResponse) Reset() {
+	*x = FeedResponse{}
+	mi := &file_stave_v1_placement_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeedResponse) ProtoMessage() {}
+
+func (x *FeedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeedResponse.ProtoReflect.Descriptor instead.
+func (*FeedResponse) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *FeedResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *FeedResponse) GetSnapshot() bool {
+	if x != nil {
+		return x.Snapshot
+	}
+	return false
+}
+
+func (x *FeedResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *FeedResponse) GetEpochs() []*TableEpoch {
+	if x != nil {
+		return x.Epochs
+	}
+	return nil
+}
+
+func (x *FeedResponse) GetActivations() []*Activation {
+	if x != nil {
+		return x.Activations
+	}
+	return nil
+}
+
+func (x *FeedResponse) GetDeletions() []*Deletion {
+	if x != nil {
+		return x.Deletions
+	}
+	return nil
+}
+
+func (x *FeedResponse) GetRemoved() []*BucketRef {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *FeedResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 // RegisterServerRequest describes a tablet server.
 type RegisterServerRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -40,7 +920,7 @@ type RegisterServerRequest struct {
 
 func (x *RegisterServerRequest) Reset() {
 	*x = RegisterServerRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[0]
+	mi := &file_stave_v1_placement_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -52,7 +932,7 @@ func (x *RegisterServerRequest) String() string {
 func (*RegisterServerRequest) ProtoMessage() {}
 
 func (x *RegisterServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[0]
+	mi := &file_stave_v1_placement_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -65,7 +945,7 @@ func (x *RegisterServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterServerRequest.ProtoReflect.Descriptor instead.
 func (*RegisterServerRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{0}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RegisterServerRequest) GetClient() *ClientRef {
@@ -122,7 +1002,7 @@ type ServerResponse struct {
 
 func (x *ServerResponse) Reset() {
 	*x = ServerResponse{}
-	mi := &file_stave_v1_placement_proto_msgTypes[1]
+	mi := &file_stave_v1_placement_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -134,7 +1014,7 @@ func (x *ServerResponse) String() string {
 func (*ServerResponse) ProtoMessage() {}
 
 func (x *ServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[1]
+	mi := &file_stave_v1_placement_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -147,7 +1027,7 @@ func (x *ServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerResponse.ProtoReflect.Descriptor instead.
 func (*ServerResponse) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{1}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ServerResponse) GetHeader() *ResponseHeader {
@@ -182,7 +1062,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_stave_v1_placement_proto_msgTypes[2]
+	mi := &file_stave_v1_placement_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -194,7 +1074,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[2]
+	mi := &file_stave_v1_placement_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -207,7 +1087,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{2}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Lease) GetServerId() int32 {
@@ -234,7 +1114,7 @@ type KeepAliveRequest struct {
 
 func (x *KeepAliveRequest) Reset() {
 	*x = KeepAliveRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[3]
+	mi := &file_stave_v1_placement_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -246,7 +1126,7 @@ func (x *KeepAliveRequest) String() string {
 func (*KeepAliveRequest) ProtoMessage() {}
 
 func (x *KeepAliveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[3]
+	mi := &file_stave_v1_placement_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -259,7 +1139,7 @@ func (x *KeepAliveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepAliveRequest.ProtoReflect.Descriptor instead.
 func (*KeepAliveRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{3}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *KeepAliveRequest) GetLeases() []*Lease {
@@ -280,7 +1160,7 @@ type KeepAliveResponse struct {
 
 func (x *KeepAliveResponse) Reset() {
 	*x = KeepAliveResponse{}
-	mi := &file_stave_v1_placement_proto_msgTypes[4]
+	mi := &file_stave_v1_placement_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +1172,7 @@ func (x *KeepAliveResponse) String() string {
 func (*KeepAliveResponse) ProtoMessage() {}
 
 func (x *KeepAliveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[4]
+	mi := &file_stave_v1_placement_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +1185,7 @@ func (x *KeepAliveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepAliveResponse.ProtoReflect.Descriptor instead.
 func (*KeepAliveResponse) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{4}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *KeepAliveResponse) GetHeader() *ResponseHeader {
@@ -335,7 +1215,7 @@ type UnregisterServerRequest struct {
 
 func (x *UnregisterServerRequest) Reset() {
 	*x = UnregisterServerRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[5]
+	mi := &file_stave_v1_placement_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -347,7 +1227,7 @@ func (x *UnregisterServerRequest) String() string {
 func (*UnregisterServerRequest) ProtoMessage() {}
 
 func (x *UnregisterServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[5]
+	mi := &file_stave_v1_placement_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -360,7 +1240,7 @@ func (x *UnregisterServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterServerRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterServerRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{5}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UnregisterServerRequest) GetClient() *ClientRef {
@@ -395,7 +1275,7 @@ type GetServerRequest struct {
 
 func (x *GetServerRequest) Reset() {
 	*x = GetServerRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[6]
+	mi := &file_stave_v1_placement_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +1287,7 @@ func (x *GetServerRequest) String() string {
 func (*GetServerRequest) ProtoMessage() {}
 
 func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[6]
+	mi := &file_stave_v1_placement_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +1300,7 @@ func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerRequest.ProtoReflect.Descriptor instead.
 func (*GetServerRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{6}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetServerRequest) GetConsistency() *Consistency {
@@ -447,7 +1327,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[7]
+	mi := &file_stave_v1_placement_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -459,7 +1339,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[7]
+	mi := &file_stave_v1_placement_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -472,7 +1352,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{7}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListServersRequest) GetConsistency() *Consistency {
@@ -493,7 +1373,7 @@ type ListServersResponse struct {
 
 func (x *ListServersResponse) Reset() {
 	*x = ListServersResponse{}
-	mi := &file_stave_v1_placement_proto_msgTypes[8]
+	mi := &file_stave_v1_placement_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -505,7 +1385,7 @@ func (x *ListServersResponse) String() string {
 func (*ListServersResponse) ProtoMessage() {}
 
 func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[8]
+	mi := &file_stave_v1_placement_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -518,7 +1398,7 @@ func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersResponse.ProtoReflect.Descriptor instead.
 func (*ListServersResponse) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{8}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListServersResponse) GetHeader() *ResponseHeader {
@@ -547,7 +1427,7 @@ type AssignPendingRequest struct {
 
 func (x *AssignPendingRequest) Reset() {
 	*x = AssignPendingRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[9]
+	mi := &file_stave_v1_placement_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +1439,7 @@ func (x *AssignPendingRequest) String() string {
 func (*AssignPendingRequest) ProtoMessage() {}
 
 func (x *AssignPendingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[9]
+	mi := &file_stave_v1_placement_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +1452,7 @@ func (x *AssignPendingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignPendingRequest.ProtoReflect.Descriptor instead.
 func (*AssignPendingRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{9}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AssignPendingRequest) GetClient() *ClientRef {
@@ -593,7 +1473,79 @@ var File_stave_v1_placement_proto protoreflect.FileDescriptor
 
 const file_stave_v1_placement_proto_rawDesc = "" +
 	"\n" +
-	"\x18stave/v1/placement.proto\x12\bstave.v1\x1a\x15stave/v1/header.proto\x1a\x13stave/v1/rows.proto\"\xcd\x01\n" +
+	"\x18stave/v1/placement.proto\x12\bstave.v1\x1a\x15stave/v1/header.proto\x1a\x13stave/v1/rows.proto\"\x9e\x01\n" +
+	"\x11TagServersRequest\x12+\n" +
+	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12\x1d\n" +
+	"\n" +
+	"server_ids\x18\x02 \x03(\x05R\tserverIds\x12%\n" +
+	"\x03tag\x18\x03 \x01(\x0e2\x13.stave.v1.ServerTagR\x03tag\x12\x16\n" +
+	"\x06remove\x18\x04 \x01(\bR\x06remove\"\xd7\x01\n" +
+	"\tISRChange\x12+\n" +
+	"\x06bucket\x18\x01 \x01(\v2\x13.stave.v1.BucketRefR\x06bucket\x12!\n" +
+	"\fleader_epoch\x18\x02 \x01(\x05R\vleaderEpoch\x12!\n" +
+	"\fbucket_epoch\x18\x03 \x01(\x05R\vbucketEpoch\x12+\n" +
+	"\x11coordinator_epoch\x18\x04 \x01(\x03R\x10coordinatorEpoch\x12\x10\n" +
+	"\x03isr\x18\x05 \x03(\x05R\x03isr\x12\x18\n" +
+	"\astandby\x18\x06 \x03(\x05R\astandby\"\xad\x01\n" +
+	"\x10AdjustISRRequest\x12+\n" +
+	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12\x1b\n" +
+	"\tserver_id\x18\x02 \x01(\x05R\bserverId\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\x04R\vincarnation\x12-\n" +
+	"\achanges\x18\x04 \x03(\v2\x13.stave.v1.ISRChangeR\achanges\"\xd3\x01\n" +
+	"\x13ElectLeadersRequest\x12+\n" +
+	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x120\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x18.stave.v1.ElectionReasonR\x06reason\x12-\n" +
+	"\abuckets\x18\x03 \x03(\v2\x13.stave.v1.BucketRefR\abuckets\x12 \n" +
+	"\tserver_id\x18\x04 \x01(\x05H\x00R\bserverId\x88\x01\x01B\f\n" +
+	"\n" +
+	"_server_id\"y\n" +
+	"\vDeletionAck\x12\x19\n" +
+	"\btable_id\x18\x01 \x01(\x04R\atableId\x12&\n" +
+	"\fpartition_id\x18\x02 \x01(\x04H\x00R\vpartitionId\x88\x01\x01\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\bR\x06failedB\x0f\n" +
+	"\r_partition_id\"\xb2\x01\n" +
+	"\x13AckDeletionsRequest\x12+\n" +
+	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12\x1b\n" +
+	"\tserver_id\x18\x02 \x01(\x05R\bserverId\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\x04R\vincarnation\x12/\n" +
+	"\aobjects\x18\x04 \x03(\v2\x15.stave.v1.DeletionAckR\aobjects\"\xb9\x01\n" +
+	"\vFeedRequest\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\x05R\bserverId\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\x04R\vincarnation\x12(\n" +
+	"\rfrom_revision\x18\x03 \x01(\x04H\x00R\ffromRevision\x88\x01\x01\x12/\n" +
+	"\ahistory\x18\x04 \x01(\v2\x15.stave.v1.IncarnationR\ahistoryB\x10\n" +
+	"\x0e_from_revision\"\xe3\x02\n" +
+	"\n" +
+	"Activation\x12+\n" +
+	"\x06bucket\x18\x01 \x01(\v2\x13.stave.v1.BucketRefR\x06bucket\x12\x14\n" +
+	"\x05table\x18\x02 \x01(\tR\x05table\x12\x1c\n" +
+	"\tpartition\x18\x03 \x01(\tR\tpartition\x12!\n" +
+	"\fbucket_count\x18\x04 \x01(\x05R\vbucketCount\x12\x16\n" +
+	"\x06leader\x18\x05 \x01(\x05R\x06leader\x12!\n" +
+	"\fleader_epoch\x18\x06 \x01(\x05R\vleaderEpoch\x12!\n" +
+	"\fbucket_epoch\x18\a \x01(\x05R\vbucketEpoch\x12+\n" +
+	"\x11coordinator_epoch\x18\b \x01(\x03R\x10coordinatorEpoch\x12\x10\n" +
+	"\x03isr\x18\t \x03(\x05R\x03isr\x12\x18\n" +
+	"\astandby\x18\n" +
+	" \x03(\x05R\astandby\x12\x1a\n" +
+	"\breplicas\x18\v \x03(\x05R\breplicas\"J\n" +
+	"\n" +
+	"TableEpoch\x12\x19\n" +
+	"\btable_id\x18\x01 \x01(\x04R\atableId\x12!\n" +
+	"\flayout_epoch\x18\x02 \x01(\x04R\vlayoutEpoch\"^\n" +
+	"\bDeletion\x12\x19\n" +
+	"\btable_id\x18\x01 \x01(\x04R\atableId\x12&\n" +
+	"\fpartition_id\x18\x02 \x01(\x04H\x00R\vpartitionId\x88\x01\x01B\x0f\n" +
+	"\r_partition_id\"\xd3\x02\n" +
+	"\fFeedResponse\x120\n" +
+	"\x06header\x18\x01 \x01(\v2\x18.stave.v1.ResponseHeaderR\x06header\x12\x1a\n" +
+	"\bsnapshot\x18\x02 \x01(\bR\bsnapshot\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\x12,\n" +
+	"\x06epochs\x18\x04 \x03(\v2\x14.stave.v1.TableEpochR\x06epochs\x126\n" +
+	"\vactivations\x18\x05 \x03(\v2\x14.stave.v1.ActivationR\vactivations\x120\n" +
+	"\tdeletions\x18\x06 \x03(\v2\x12.stave.v1.DeletionR\tdeletions\x12-\n" +
+	"\aremoved\x18\a \x03(\v2\x13.stave.v1.BucketRefR\aremoved\x12\x12\n" +
+	"\x04more\x18\b \x01(\bR\x04more\"\xcd\x01\n" +
 	"\x15RegisterServerRequest\x12+\n" +
 	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\x05R\bserverId\x12!\n" +
@@ -628,14 +1580,24 @@ const file_stave_v1_placement_proto_rawDesc = "" +
 	"\aservers\x18\x02 \x03(\v2\x10.stave.v1.ServerR\aservers\"f\n" +
 	"\x14AssignPendingRequest\x12+\n" +
 	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12!\n" +
-	"\fmax_replicas\x18\x02 \x01(\rR\vmaxReplicas2\xc9\x03\n" +
+	"\fmax_replicas\x18\x02 \x01(\rR\vmaxReplicas*y\n" +
+	"\x0eElectionReason\x12\x1f\n" +
+	"\x1bELECTION_REASON_UNSPECIFIED\x10\x00\x12\x1d\n" +
+	"\x19ELECTION_REASON_PREFERRED\x10\x01\x12'\n" +
+	"#ELECTION_REASON_CONTROLLED_SHUTDOWN\x10\x022\x98\x06\n" +
 	"\tPlacement\x12K\n" +
 	"\x0eRegisterServer\x12\x1f.stave.v1.RegisterServerRequest\x1a\x18.stave.v1.ServerResponse\x12D\n" +
 	"\tKeepAlive\x12\x1a.stave.v1.KeepAliveRequest\x1a\x1b.stave.v1.KeepAliveResponse\x12N\n" +
 	"\x10UnregisterServer\x12!.stave.v1.UnregisterServerRequest\x1a\x17.stave.v1.WriteResponse\x12A\n" +
 	"\tGetServer\x12\x1a.stave.v1.GetServerRequest\x1a\x18.stave.v1.ServerResponse\x12L\n" +
 	"\vListServers\x12\x1c.stave.v1.ListServersRequest\x1a\x1d.stave.v1.ListServersResponse0\x01\x12H\n" +
-	"\rAssignPending\x12\x1e.stave.v1.AssignPendingRequest\x1a\x17.stave.v1.WriteResponseB/Z-github.com/stavedb/stave/api/stave/v1;stavev1b\x06proto3"
+	"\rAssignPending\x12\x1e.stave.v1.AssignPendingRequest\x1a\x17.stave.v1.WriteResponse\x12B\n" +
+	"\n" +
+	"TagServers\x12\x1b.stave.v1.TagServersRequest\x1a\x17.stave.v1.WriteResponse\x12@\n" +
+	"\tAdjustISR\x12\x1a.stave.v1.AdjustISRRequest\x1a\x17.stave.v1.WriteResponse\x12F\n" +
+	"\fElectLeaders\x12\x1d.stave.v1.ElectLeadersRequest\x1a\x17.stave.v1.WriteResponse\x12F\n" +
+	"\fAckDeletions\x12\x1d.stave.v1.AckDeletionsRequest\x1a\x17.stave.v1.WriteResponse\x127\n" +
+	"\x04Feed\x12\x15.stave.v1.FeedRequest\x1a\x16.stave.v1.FeedResponse0\x01B/Z-github.com/stavedb/stave/api/stave/v1;stavev1b\x06proto3"
 
 var (
 	file_stave_v1_placement_proto_rawDescOnce sync.Once
@@ -649,56 +1611,99 @@ func file_stave_v1_placement_proto_rawDescGZIP() []byte {
 	return file_stave_v1_placement_proto_rawDescData
 }
 
-var file_stave_v1_placement_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_stave_v1_placement_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_stave_v1_placement_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_stave_v1_placement_proto_goTypes = []any{
-	(*RegisterServerRequest)(nil),   // 0: stave.v1.RegisterServerRequest
-	(*ServerResponse)(nil),          // 1: stave.v1.ServerResponse
-	(*Lease)(nil),                   // 2: stave.v1.Lease
-	(*KeepAliveRequest)(nil),        // 3: stave.v1.KeepAliveRequest
-	(*KeepAliveResponse)(nil),       // 4: stave.v1.KeepAliveResponse
-	(*UnregisterServerRequest)(nil), // 5: stave.v1.UnregisterServerRequest
-	(*GetServerRequest)(nil),        // 6: stave.v1.GetServerRequest
-	(*ListServersRequest)(nil),      // 7: stave.v1.ListServersRequest
-	(*ListServersResponse)(nil),     // 8: stave.v1.ListServersResponse
-	(*AssignPendingRequest)(nil),    // 9: stave.v1.AssignPendingRequest
-	(*ClientRef)(nil),               // 10: stave.v1.ClientRef
-	(*ResponseHeader)(nil),          // 11: stave.v1.ResponseHeader
-	(*Result)(nil),                  // 12: stave.v1.Result
-	(*Server)(nil),                  // 13: stave.v1.Server
-	(*Consistency)(nil),             // 14: stave.v1.Consistency
-	(*WriteResponse)(nil),           // 15: stave.v1.WriteResponse
+	(ElectionReason)(0),             // 0: stave.v1.ElectionReason
+	(*TagServersRequest)(nil),       // 1: stave.v1.TagServersRequest
+	(*ISRChange)(nil),               // 2: stave.v1.ISRChange
+	(*AdjustISRRequest)(nil),        // 3: stave.v1.AdjustISRRequest
+	(*ElectLeadersRequest)(nil),     // 4: stave.v1.ElectLeadersRequest
+	(*DeletionAck)(nil),             // 5: stave.v1.DeletionAck
+	(*AckDeletionsRequest)(nil),     // 6: stave.v1.AckDeletionsRequest
+	(*FeedRequest)(nil),             // 7: stave.v1.FeedRequest
+	(*Activation)(nil),              // 8: stave.v1.Activation
+	(*TableEpoch)(nil),              // 9: stave.v1.TableEpoch
+	(*Deletion)(nil),                // 10: stave.v1.Deletion
+	(*FeedResponse)(nil),            // 11: stave.v1.FeedResponse
+	(*RegisterServerRequest)(nil),   // 12: stave.v1.RegisterServerRequest
+	(*ServerResponse)(nil),          // 13: stave.v1.ServerResponse
+	(*Lease)(nil),                   // 14: stave.v1.Lease
+	(*KeepAliveRequest)(nil),        // 15: stave.v1.KeepAliveRequest
+	(*KeepAliveResponse)(nil),       // 16: stave.v1.KeepAliveResponse
+	(*UnregisterServerRequest)(nil), // 17: stave.v1.UnregisterServerRequest
+	(*GetServerRequest)(nil),        // 18: stave.v1.GetServerRequest
+	(*ListServersRequest)(nil),      // 19: stave.v1.ListServersRequest
+	(*ListServersResponse)(nil),     // 20: stave.v1.ListServersResponse
+	(*AssignPendingRequest)(nil),    // 21: stave.v1.AssignPendingRequest
+	(*ClientRef)(nil),               // 22: stave.v1.ClientRef
+	(ServerTag)(0),                  // 23: stave.v1.ServerTag
+	(*BucketRef)(nil),               // 24: stave.v1.BucketRef
+	(*Incarnation)(nil),             // 25: stave.v1.Incarnation
+	(*ResponseHeader)(nil),          // 26: stave.v1.ResponseHeader
+	(*Result)(nil),                  // 27: stave.v1.Result
+	(*Server)(nil),                  // 28: stave.v1.Server
+	(*Consistency)(nil),             // 29: stave.v1.Consistency
+	(*WriteResponse)(nil),           // 30: stave.v1.WriteResponse
 }
 var file_stave_v1_placement_proto_depIdxs = []int32{
-	10, // 0: stave.v1.RegisterServerRequest.client:type_name -> stave.v1.ClientRef
-	11, // 1: stave.v1.ServerResponse.header:type_name -> stave.v1.ResponseHeader
-	12, // 2: stave.v1.ServerResponse.result:type_name -> stave.v1.Result
-	13, // 3: stave.v1.ServerResponse.server:type_name -> stave.v1.Server
-	2,  // 4: stave.v1.KeepAliveRequest.leases:type_name -> stave.v1.Lease
-	11, // 5: stave.v1.KeepAliveResponse.header:type_name -> stave.v1.ResponseHeader
-	2,  // 6: stave.v1.KeepAliveResponse.lost:type_name -> stave.v1.Lease
-	10, // 7: stave.v1.UnregisterServerRequest.client:type_name -> stave.v1.ClientRef
-	14, // 8: stave.v1.GetServerRequest.consistency:type_name -> stave.v1.Consistency
-	14, // 9: stave.v1.ListServersRequest.consistency:type_name -> stave.v1.Consistency
-	11, // 10: stave.v1.ListServersResponse.header:type_name -> stave.v1.ResponseHeader
-	13, // 11: stave.v1.ListServersResponse.servers:type_name -> stave.v1.Server
-	10, // 12: stave.v1.AssignPendingRequest.client:type_name -> stave.v1.ClientRef
-	0,  // 13: stave.v1.Placement.RegisterServer:input_type -> stave.v1.RegisterServerRequest
-	3,  // 14: stave.v1.Placement.KeepAlive:input_type -> stave.v1.KeepAliveRequest
-	5,  // 15: stave.v1.Placement.UnregisterServer:input_type -> stave.v1.UnregisterServerRequest
-	6,  // 16: stave.v1.Placement.GetServer:input_type -> stave.v1.GetServerRequest
-	7,  // 17: stave.v1.Placement.ListServers:input_type -> stave.v1.ListServersRequest
-	9,  // 18: stave.v1.Placement.AssignPending:input_type -> stave.v1.AssignPendingRequest
-	1,  // 19: stave.v1.Placement.RegisterServer:output_type -> stave.v1.ServerResponse
-	4,  // 20: stave.v1.Placement.KeepAlive:output_type -> stave.v1.KeepAliveResponse
-	15, // 21: stave.v1.Placement.UnregisterServer:output_type -> stave.v1.WriteResponse
-	1,  // 22: stave.v1.Placement.GetServer:output_type -> stave.v1.ServerResponse
-	8,  // 23: stave.v1.Placement.ListServers:output_type -> stave.v1.ListServersResponse
-	15, // 24: stave.v1.Placement.AssignPending:output_type -> stave.v1.WriteResponse
-	19, // [19:25] is the sub-list for method output_type
-	13, // [13:19] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	22, // 0: stave.v1.TagServersRequest.client:type_name -> stave.v1.ClientRef
+	23, // 1: stave.v1.TagServersRequest.tag:type_name -> stave.v1.ServerTag
+	24, // 2: stave.v1.ISRChange.bucket:type_name -> stave.v1.BucketRef
+	22, // 3: stave.v1.AdjustISRRequest.client:type_name -> stave.v1.ClientRef
+	2,  // 4: stave.v1.AdjustISRRequest.changes:type_name -> stave.v1.ISRChange
+	22, // 5: stave.v1.ElectLeadersRequest.client:type_name -> stave.v1.ClientRef
+	0,  // 6: stave.v1.ElectLeadersRequest.reason:type_name -> stave.v1.ElectionReason
+	24, // 7: stave.v1.ElectLeadersRequest.buckets:type_name -> stave.v1.BucketRef
+	22, // 8: stave.v1.AckDeletionsRequest.client:type_name -> stave.v1.ClientRef
+	5,  // 9: stave.v1.AckDeletionsRequest.objects:type_name -> stave.v1.DeletionAck
+	25, // 10: stave.v1.FeedRequest.history:type_name -> stave.v1.Incarnation
+	24, // 11: stave.v1.Activation.bucket:type_name -> stave.v1.BucketRef
+	26, // 12: stave.v1.FeedResponse.header:type_name -> stave.v1.ResponseHeader
+	9,  // 13: stave.v1.FeedResponse.epochs:type_name -> stave.v1.TableEpoch
+	8,  // 14: stave.v1.FeedResponse.activations:type_name -> stave.v1.Activation
+	10, // 15: stave.v1.FeedResponse.deletions:type_name -> stave.v1.Deletion
+	24, // 16: stave.v1.FeedResponse.removed:type_name -> stave.v1.BucketRef
+	22, // 17: stave.v1.RegisterServerRequest.client:type_name -> stave.v1.ClientRef
+	26, // 18: stave.v1.ServerResponse.header:type_name -> stave.v1.ResponseHeader
+	27, // 19: stave.v1.ServerResponse.result:type_name -> stave.v1.Result
+	28, // 20: stave.v1.ServerResponse.server:type_name -> stave.v1.Server
+	14, // 21: stave.v1.KeepAliveRequest.leases:type_name -> stave.v1.Lease
+	26, // 22: stave.v1.KeepAliveResponse.header:type_name -> stave.v1.ResponseHeader
+	14, // 23: stave.v1.KeepAliveResponse.lost:type_name -> stave.v1.Lease
+	22, // 24: stave.v1.UnregisterServerRequest.client:type_name -> stave.v1.ClientRef
+	29, // 25: stave.v1.GetServerRequest.consistency:type_name -> stave.v1.Consistency
+	29, // 26: stave.v1.ListServersRequest.consistency:type_name -> stave.v1.Consistency
+	26, // 27: stave.v1.ListServersResponse.header:type_name -> stave.v1.ResponseHeader
+	28, // 28: stave.v1.ListServersResponse.servers:type_name -> stave.v1.Server
+	22, // 29: stave.v1.AssignPendingRequest.client:type_name -> stave.v1.ClientRef
+	12, // 30: stave.v1.Placement.RegisterServer:input_type -> stave.v1.RegisterServerRequest
+	15, // 31: stave.v1.Placement.KeepAlive:input_type -> stave.v1.KeepAliveRequest
+	17, // 32: stave.v1.Placement.UnregisterServer:input_type -> stave.v1.UnregisterServerRequest
+	18, // 33: stave.v1.Placement.GetServer:input_type -> stave.v1.GetServerRequest
+	19, // 34: stave.v1.Placement.ListServers:input_type -> stave.v1.ListServersRequest
+	21, // 35: stave.v1.Placement.AssignPending:input_type -> stave.v1.AssignPendingRequest
+	1,  // 36: stave.v1.Placement.TagServers:input_type -> stave.v1.TagServersRequest
+	3,  // 37: stave.v1.Placement.AdjustISR:input_type -> stave.v1.AdjustISRRequest
+	4,  // 38: stave.v1.Placement.ElectLeaders:input_type -> stave.v1.ElectLeadersRequest
+	6,  // 39: stave.v1.Placement.AckDeletions:input_type -> stave.v1.AckDeletionsRequest
+	7,  // 40: stave.v1.Placement.Feed:input_type -> stave.v1.FeedRequest
+	13, // 41: stave.v1.Placement.RegisterServer:output_type -> stave.v1.ServerResponse
+	16, // 42: stave.v1.Placement.KeepAlive:output_type -> stave.v1.KeepAliveResponse
+	30, // 43: stave.v1.Placement.UnregisterServer:output_type -> stave.v1.WriteResponse
+	13, // 44: stave.v1.Placement.GetServer:output_type -> stave.v1.ServerResponse
+	20, // 45: stave.v1.Placement.ListServers:output_type -> stave.v1.ListServersResponse
+	30, // 46: stave.v1.Placement.AssignPending:output_type -> stave.v1.WriteResponse
+	30, // 47: stave.v1.Placement.TagServers:output_type -> stave.v1.WriteResponse
+	30, // 48: stave.v1.Placement.AdjustISR:output_type -> stave.v1.WriteResponse
+	30, // 49: stave.v1.Placement.ElectLeaders:output_type -> stave.v1.WriteResponse
+	30, // 50: stave.v1.Placement.AckDeletions:output_type -> stave.v1.WriteResponse
+	11, // 51: stave.v1.Placement.Feed:output_type -> stave.v1.FeedResponse
+	41, // [41:52] is the sub-list for method output_type
+	30, // [30:41] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_stave_v1_placement_proto_init() }
@@ -708,19 +1713,24 @@ func file_stave_v1_placement_proto_init() {
 	}
 	file_stave_v1_header_proto_init()
 	file_stave_v1_rows_proto_init()
-	file_stave_v1_placement_proto_msgTypes[5].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[3].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[4].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[6].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[9].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stave_v1_placement_proto_rawDesc), len(file_stave_v1_placement_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   10,
+			NumEnums:      1,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_stave_v1_placement_proto_goTypes,
 		DependencyIndexes: file_stave_v1_placement_proto_depIdxs,
+		EnumInfos:         file_stave_v1_placement_proto_enumTypes,
 		MessageInfos:      file_stave_v1_placement_proto_msgTypes,
 	}.Build()
 	File_stave_v1_placement_proto = out.File

@@ -25,6 +25,11 @@ const (
 	Placement_GetServer_FullMethodName        = "/stave.v1.Placement/GetServer"
 	Placement_ListServers_FullMethodName      = "/stave.v1.Placement/ListServers"
 	Placement_AssignPending_FullMethodName    = "/stave.v1.Placement/AssignPending"
+	Placement_TagServers_FullMethodName       = "/stave.v1.Placement/TagServers"
+	Placement_AdjustISR_FullMethodName        = "/stave.v1.Placement/AdjustISR"
+	Placement_ElectLeaders_FullMethodName     = "/stave.v1.Placement/ElectLeaders"
+	Placement_AckDeletions_FullMethodName     = "/stave.v1.Placement/AckDeletions"
+	Placement_Feed_FullMethodName             = "/stave.v1.Placement/Feed"
 )
 
 // PlacementClient is the client API for Placement service.
@@ -53,6 +58,27 @@ type PlacementClient interface {
 	// oldest ids first; changed is false when nothing was left to do. Errors:
 	// INVALID_REPLICATION_FACTOR.
 	AssignPending(ctx context.Context, in *AssignPendingRequest, opts ...grpc.CallOption) (*WriteResponse, error)
+	// TagServers sets or removes a tag on servers, all or none; a tagged server
+	// gets no new replica. Errors: SERVER_NOT_EXIST_EXCEPTION,
+	// SEVER_TAG_ALREADY_EXIST_EXCEPTION, SEVER_TAG_NOT_EXIST_EXCEPTION.
+	TagServers(ctx context.Context, in *TagServersRequest, opts ...grpc.CallOption) (*WriteResponse, error)
+	// AdjustISR changes the in-sync replicas of buckets at the wish of their
+	// leader, each on its own merit: bucket_codes of the result has a code for each
+	// change. Errors: SESSION_EXPIRED and FENCED of the calling server.
+	AdjustISR(ctx context.Context, in *AdjustISRRequest, opts ...grpc.CallOption) (*WriteResponse, error)
+	// ElectLeaders elects leaders for buckets (bucket_codes has a code for each),
+	// or moves everything away from a server that shuts down (bucket_count is how
+	// many buckets it still leads).
+	ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*WriteResponse, error)
+	// AckDeletions says which replicas of dropped objects a server deleted.
+	// Errors: SESSION_EXPIRED and FENCED of the calling server.
+	AckDeletions(ctx context.Context, in *AckDeletionsRequest, opts ...grpc.CallOption) (*WriteResponse, error)
+	// Feed streams what a tablet server must know of its own buckets: first, or
+	// after a position that is not kept any more, all of it as a snapshot, then
+	// every change. The epoch of a table is told before the first activation of a
+	// bucket of it, and at every rescale. Errors: FENCED and SESSION_EXPIRED when
+	// the incarnation is not the current one, RESTORED.
+	Feed(ctx context.Context, in *FeedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FeedResponse], error)
 }
 
 type placementClient struct {
@@ -132,6 +158,65 @@ func (c *placementClient) AssignPending(ctx context.Context, in *AssignPendingRe
 	return out, nil
 }
 
+func (c *placementClient) TagServers(ctx context.Context, in *TagServersRequest, opts ...grpc.CallOption) (*WriteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WriteResponse)
+	err := c.cc.Invoke(ctx, Placement_TagServers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *placementClient) AdjustISR(ctx context.Context, in *AdjustISRRequest, opts ...grpc.CallOption) (*WriteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WriteResponse)
+	err := c.cc.Invoke(ctx, Placement_AdjustISR_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *placementClient) ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*WriteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WriteResponse)
+	err := c.cc.Invoke(ctx, Placement_ElectLeaders_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *placementClient) AckDeletions(ctx context.Context, in *AckDeletionsRequest, opts ...grpc.CallOption) (*WriteResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WriteResponse)
+	err := c.cc.Invoke(ctx, Placement_AckDeletions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *placementClient) Feed(ctx context.Context, in *FeedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FeedResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Placement_ServiceDesc.Streams[1], Placement_Feed_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[FeedRequest, FeedResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Placement_FeedClient = grpc.ServerStreamingClient[FeedResponse]
+
 // PlacementServer is the server API for Placement service.
 // All implementations must embed UnimplementedPlacementServer
 // for forward compatibility.
@@ -158,6 +243,27 @@ type PlacementServer interface {
 	// oldest ids first; changed is false when nothing was left to do. Errors:
 	// INVALID_REPLICATION_FACTOR.
 	AssignPending(context.Context, *AssignPendingRequest) (*WriteResponse, error)
+	// TagServers sets or removes a tag on servers, all or none; a tagged server
+	// gets no new replica. Errors: SERVER_NOT_EXIST_EXCEPTION,
+	// SEVER_TAG_ALREADY_EXIST_EXCEPTION, SEVER_TAG_NOT_EXIST_EXCEPTION.
+	TagServers(context.Context, *TagServersRequest) (*WriteResponse, error)
+	// AdjustISR changes the in-sync replicas of buckets at the wish of their
+	// leader, each on its own merit: bucket_codes of the result has a code for each
+	// change. Errors: SESSION_EXPIRED and FENCED of the calling server.
+	AdjustISR(context.Context, *AdjustISRRequest) (*WriteResponse, error)
+	// ElectLeaders elects leaders for buckets (bucket_codes has a code for each),
+	// or moves everything away from a server that shuts down (bucket_count is how
+	// many buckets it still leads).
+	ElectLeaders(context.Context, *ElectLeadersRequest) (*WriteResponse, error)
+	// AckDeletions says which replicas of dropped objects a server deleted.
+	// Errors: SESSION_EXPIRED and FENCED of the calling server.
+	AckDeletions(context.Context, *AckDeletionsRequest) (*WriteResponse, error)
+	// Feed streams what a tablet server must know of its own buckets: first, or
+	// after a position that is not kept any more, all of it as a snapshot, then
+	// every change. The epoch of a table is told before the first activation of a
+	// bucket of it, and at every rescale. Errors: FENCED and SESSION_EXPIRED when
+	// the incarnation is not the current one, RESTORED.
+	Feed(*FeedRequest, grpc.ServerStreamingServer[FeedResponse]) error
 	mustEmbedUnimplementedPlacementServer()
 }
 
@@ -185,6 +291,21 @@ func (UnimplementedPlacementServer) ListServers(*ListServersRequest, grpc.Server
 }
 func (UnimplementedPlacementServer) AssignPending(context.Context, *AssignPendingRequest) (*WriteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AssignPending not implemented")
+}
+func (UnimplementedPlacementServer) TagServers(context.Context, *TagServersRequest) (*WriteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method TagServers not implemented")
+}
+func (UnimplementedPlacementServer) AdjustISR(context.Context, *AdjustISRRequest) (*WriteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AdjustISR not implemented")
+}
+func (UnimplementedPlacementServer) ElectLeaders(context.Context, *ElectLeadersRequest) (*WriteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ElectLeaders not implemented")
+}
+func (UnimplementedPlacementServer) AckDeletions(context.Context, *AckDeletionsRequest) (*WriteResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AckDeletions not implemented")
+}
+func (UnimplementedPlacementServer) Feed(*FeedRequest, grpc.ServerStreamingServer[FeedResponse]) error {
+	return status.Error(codes.Unimplemented, "method Feed not implemented")
 }
 func (UnimplementedPlacementServer) mustEmbedUnimplementedPlacementServer() {}
 func (UnimplementedPlacementServer) testEmbeddedByValue()                   {}
@@ -308,6 +429,89 @@ func _Placement_AssignPending_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Placement_TagServers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TagServersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).TagServers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_TagServers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).TagServers(ctx, req.(*TagServersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Placement_AdjustISR_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdjustISRRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).AdjustISR(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_AdjustISR_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).AdjustISR(ctx, req.(*AdjustISRRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Placement_ElectLeaders_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ElectLeadersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).ElectLeaders(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_ElectLeaders_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).ElectLeaders(ctx, req.(*ElectLeadersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Placement_AckDeletions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AckDeletionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).AckDeletions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_AckDeletions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).AckDeletions(ctx, req.(*AckDeletionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Placement_Feed_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(FeedRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PlacementServer).Feed(m, &grpc.GenericServerStream[FeedRequest, FeedResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Placement_FeedServer = grpc.ServerStreamingServer[FeedResponse]
+
 // Placement_ServiceDesc is the grpc.ServiceDesc for Placement service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -335,11 +539,32 @@ var Placement_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "AssignPending",
 			Handler:    _Placement_AssignPending_Handler,
 		},
+		{
+			MethodName: "TagServers",
+			Handler:    _Placement_TagServers_Handler,
+		},
+		{
+			MethodName: "AdjustISR",
+			Handler:    _Placement_AdjustISR_Handler,
+		},
+		{
+			MethodName: "ElectLeaders",
+			Handler:    _Placement_ElectLeaders_Handler,
+		},
+		{
+			MethodName: "AckDeletions",
+			Handler:    _Placement_AckDeletions_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "ListServers",
 			Handler:       _Placement_ListServers_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Feed",
+			Handler:       _Placement_Feed_Handler,
 			ServerStreams: true,
 		},
 	},
