@@ -1,0 +1,142 @@
+package feed
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stavedb/stave/catalog"
+)
+
+// knowledge is what a server knows after some steps.
+type knowledge struct {
+	Epochs    map[catalog.TableID]catalog.Epoch
+	Buckets   map[string]Activation
+	Deletions map[string]bool
+}
+
+func newKnowledge() *knowledge {
+	return &knowledge{map[catalog.TableID]catalog.Epoch{}, map[string]Activation{}, map[string]bool{}}
+}
+
+func (k *knowledge) take(t *testing.T, s Step) {
+	t.Helper()
+	if s.Snapshot {
+		*k = *newKnowledge()
+	}
+	for _, e := range s.Epochs {
+		k.Epochs[e.Table] = e.Epoch
+	}
+	for _, d := range s.Deletions {
+		k.Deletions[fmt.Sprint(d)] = true
+		for key, a := range k.Buckets {
+			if a.Bucket.Table == d.Table && (!d.Partition.Set || a.Bucket.Partition == d.Partition) {
+				delete(k.Buckets, key)
+			}
+		}
+	}
+	for _, r := range s.Removed {
+		delete(k.Buckets, fmt.Sprint(r))
+	}
+	for _, a := range s.Activations {
+		if _, ok := k.Epochs[a.Bucket.Table]; !ok {
+			t.Fatalf("activation of %v before the epoch of its table", a.Bucket)
+		}
+		if a.Count < 1 {
+			t.Fatalf("activation of %v has count %d", a.Bucket, a.Count)
+		}
+		k.Buckets[fmt.Sprint(a.Bucket)] = a
+	}
+}
+
+// forget drops the epochs of tables that the server holds nothing of: they may
+// be known or not.
+func (k *knowledge) forget() {
+	held := map[catalog.TableID]bool{}
+	for _, a := range k.Buckets {
+		held[a.Bucket.Table] = true
+	}
+	for id := range k.Epochs {
+		if !held[id] {
+			delete(k.Epochs, id)
+		}
+	}
+}
+
+// After the steps up to a revision a server knows what a snapshot at that
+// revision tells, over random histories of placement, rescale, loss and drop.
+func TestFeed_EqualsSnapshot(t *testing.T) {
+	for range 20 {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { randomFeed(t, rand.New(rand.NewPCG(seed, 7))) })
+	}
+}
+
+func randomFeed(t *testing.T, r *rand.Rand) {
+	b := catalog.NewState().Begin()
+	rev := catalog.Revision(0)
+	lease := catalog.Millis(0)
+	f := New(1)
+	known := newKnowledge()
+	known.take(t, f.Snapshot(b.Publish()))
+	do := func(c catalog.Command) {
+		rev++
+		lease += 1000
+		_, ev := b.Apply(rev, catalog.Envelope{Lease: lease, Wall: 1}, c)
+		st := b.Publish()
+		if ev != nil {
+			if step, ok := f.Event(ev, st); ok {
+				known.take(t, step)
+			}
+		}
+		want := newKnowledge()
+		want.take(t, New(1).Snapshot(st))
+		known.forget()
+		want.forget()
+		for d := range known.Deletions { // an acknowledged or superseded deletion may stay known
+			if !want.Deletions[d] {
+				delete(known.Deletions, d)
+			}
+		}
+		if diff := cmp.Diff(want, known); diff != "" {
+			t.Fatalf("after %s %+v at %d (-snapshot +feed):\n%s", c.Kind(), c, rev, diff)
+		}
+	}
+	for i := range catalog.ServerID(4) {
+		do(catalog.RegisterServer{ID: i, DirectoryID: "d", Listeners: []string{"h:1"}, TTL: 5000})
+	}
+	do(catalog.CreateDatabase{Name: "d"})
+	for range 150 {
+		do(randomCommand(r, b.View()))
+	}
+}
+
+func randomCommand(r *rand.Rand, st *catalog.State) catalog.Command {
+	table := fmt.Sprintf("d.t%d", r.IntN(2))
+	spec := []catalog.PartitionSpec{{{Key: "dt", Value: fmt.Sprint("p", r.IntN(3))}}}
+	id := catalog.ServerID(r.IntN(4))
+	switch r.IntN(9) {
+	case 0:
+		return catalog.CreateTable{
+			Table: table, Columns: []catalog.NewColumn{{Name: "a", Type: "INT"}, {Name: "dt", Type: "STRING"}}, PartitionKeys: []string{"dt"},
+			Buckets: catalog.Some(int32(1 + r.IntN(3))), Properties: []catalog.Property{{Key: catalog.PropReplication, Value: "2"}},
+		}
+	case 1:
+		return catalog.CreateTable{Table: "d.plain", Columns: []catalog.NewColumn{{Name: "a", Type: "INT"}}, Buckets: catalog.Some[int32](3)}
+	case 2:
+		return catalog.RescaleTable{Table: table, Buckets: int32(1 + r.IntN(4))}
+	case 3, 4:
+		return catalog.CreatePartitions{Table: table, Specs: spec}
+	case 5:
+		return catalog.DropPartitions{Table: table, Specs: spec}
+	case 6:
+		return catalog.DropTable{Table: []string{table, "d.plain"}[r.IntN(2)]}
+	case 7:
+		return catalog.RegisterServer{ID: id, DirectoryID: "d", Listeners: []string{"h:1"}, TTL: 5000}
+	default:
+		v, _ := st.Server(id)
+		return catalog.ExpireServers{Servers: []catalog.Expiry{{ID: id, Incarnation: v.Incarnation, RenewedAt: v.RenewedAt}}}
+	}
+}
