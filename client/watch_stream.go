@@ -168,7 +168,7 @@ func (a *assembly) bookmark(p *pb.WatchBookmark) (*Batch, error) {
 		return nil, errWatchOrder
 	}
 	rev := catalog.Revision(p.GetRevision())
-	if !a.f.resume || rev < a.f.last { // a node that is behind says so; nothing is learned
+	if !a.f.resume || rev <= a.f.last { // also from a node that is behind: nothing is learned
 		return nil, nil
 	}
 	return &Batch{Incarnation: a.inc, Revision: rev}, nil

@@ -34,7 +34,7 @@ func (c *Client) write(ctx context.Context, method string, req api.Request, repl
 		err, again := a.run(ctx, func() proto.Message { return withRef(req, t.ref()) }, reply, opts, t)
 		if !again {
 			if errors.Is(err, catalog.ErrOutcomeUnknown) && !t.lost() {
-				c.chase(method, req, reply, t)
+				c.chase(req, t)
 			}
 			return err
 		}
@@ -149,27 +149,14 @@ func (a *attempts) lost(t ticket, err error) (error, bool) { //nolint:revive,sta
 
 // chase asks for the outcome of a write whose caller gave up, until it is known:
 // only then may the watermark pass its sequence.
-func (c *Client) chase(method string, req api.Request, reply proto.Message, t ticket) {
+func (c *Client) chase(req api.Request, t ticket) {
 	c.results.open(t)
 	c.spawn(func(ctx context.Context) {
-		out := reply.ProtoReflect().New().Interface()
-		for {
-			a := attempts{c: c, tr: trace{method: method}, r: route{c: c, leader: true}, sent: true}
-			err, _ := a.run(ctx, func() proto.Message { return withRef(req, t.ref()) }, out, nil, t)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case t.lost():
-				c.results.lose(t)
-				return
-			case errors.Is(err, catalog.ErrOutcomeUnknown): // asked often enough for now
-				if !pause(ctx, maxBackoff) {
-					return
-				}
-			default:
-				c.results.close(t, resultOf(out, err))
-				return
-			}
+		res, err := c.unaryUnder(ctx, req, t, true)
+		if errors.Is(err, catalog.ErrOutcomeUnknown) {
+			c.results.lose(t)
+		} else {
+			c.results.close(t, res)
 		}
 	})
 }
@@ -188,4 +175,32 @@ func resultOf(reply proto.Message, err error) catalog.Result {
 		}
 	}
 	return catalog.Result{Code: api.CodeOf(err)}
+}
+
+// unaryUnder sends a command as a call of its own, under a sequence it may have
+// already, until its outcome is known, its registration is gone, or the client is
+// closed.
+func (c *Client) unaryUnder(ctx context.Context, req api.Request, t ticket, sent bool) (catalog.Result, error) {
+	method, reply, err := unaryOf(req)
+	if err != nil {
+		t.settle()
+		return catalog.Result{}, err
+	}
+	for {
+		if t.reg == nil {
+			if t, err = c.session.begin(ctx); err != nil {
+				return catalog.Result{}, c.notBegun(ctx, trace{method: method}, err)
+			}
+		}
+		a := attempts{c: c, tr: trace{method: method}, r: route{c: c, leader: true}, sent: sent}
+		err, again := a.run(ctx, func() proto.Message { return withRef(req, t.ref()) }, reply, nil, t)
+		switch {
+		case again:
+			t = ticket{}
+		case errors.Is(err, catalog.ErrOutcomeUnknown) && !t.lost() && ctx.Err() == nil && pause(ctx, maxBackoff):
+			sent = true
+		default:
+			return resultOf(reply, err), err
+		}
+	}
 }
