@@ -105,12 +105,18 @@ func (n *Node) decide(answers map[string]raftnet.Answer, missing []string) (id i
 				"'stave cluster add %s=%s' and start it with an empty directory", ErrForgotten, n.cfg.ID, me.Directory, n.id.Directory,
 				n.cfg.ID, n.cfg.ID, n.cfg.AdvertiseRaft)
 		case known && me.Voter:
-			id.Cluster, id.Initial = a.Cluster, directories(a.Members)
-			return id, "", nil // late to a bootstrap that counted on this very directory
+			// Late to a bootstrap that counted on this very directory.
+			id.Cluster = a.Cluster
+			if first := directories(a.Members); sameNodes(first, n.cfg.InitialCluster) {
+				id.Initial = first
+			}
+			return id, "", nil
 		case known:
 			id.Cluster = a.Cluster
 			return id, "", nil
-		case len(missing) == 0 || !initial:
+		case len(a.Members) == 0:
+			wait = "node " + peer + " to start"
+		case wait == "" && (len(missing) == 0 || !initial):
 			wait = fmt.Sprintf("'stave cluster add %s=%s' (cluster %s does not know this node)", n.cfg.ID, n.cfg.AdvertiseRaft, a.Cluster)
 		}
 	}
@@ -131,6 +137,21 @@ func (n *Node) decide(answers map[string]raftnet.Answer, missing []string) (id i
 	}
 	id.Cluster = clusterID(n.cfg.InitialCluster, n.cfg.ClusterToken)
 	return id, "", nil
+}
+
+// sameNodes reports whether the voters are exactly the initial members. Only
+// then may a node that is late write the first entry itself: it would differ
+// from everybody else's otherwise.
+func sameNodes(voters, initial map[string]string) bool {
+	if len(voters) != len(initial) {
+		return false
+	}
+	for id := range voters {
+		if _, ok := initial[id]; !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func findMember(list []raftnet.Member, id string) (raftnet.Member, bool) {
@@ -179,7 +200,12 @@ func (n *Node) answer(raftnet.Question) raftnet.Answer {
 	n.mu.Unlock()
 	a := raftnet.Answer{Node: n.cfg.ID, Cluster: id.Cluster, Directory: id.Directory}
 	e := n.engine.Load()
-	if e == nil || e.raft.LastIndex() == 0 {
+	if e == nil {
+		// Until the log is open it is not known to be empty.
+		a.HasLog = id.bound()
+		return a
+	}
+	if e.raft.LastIndex() == 0 {
 		return a
 	}
 	a.HasLog = true

@@ -62,7 +62,7 @@ func (n *Node) AddMember(ctx context.Context, id, raftAddr string) error {
 	if err := n.order(ctx, l, announce); err != nil {
 		return err
 	}
-	return changed(e.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(id), 0, enqueueTimeout).Error(), "add "+id)
+	return changed(e.await(e.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(id), 0, enqueueTimeout)), "add "+id)
 }
 
 // PromoteMember makes a non-voter a voter. It must have the log up to where the
@@ -85,7 +85,7 @@ func (n *Node) PromoteMember(ctx context.Context, id string) error {
 	if _, err := n.peers.Call(ctx, id, methodTerm, nil); err != nil {
 		return unavailable("node %s does not answer: %s", id, err)
 	}
-	return changed(e.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(id), 0, enqueueTimeout).Error(), "promote "+id)
+	return changed(e.await(e.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(id), 0, enqueueTimeout)), "promote "+id)
 }
 
 // RemoveMember takes a node out of the cluster. Its directory must be emptied
@@ -104,7 +104,7 @@ func (n *Node) RemoveMember(ctx context.Context, id string) error {
 	if id == n.cfg.ID {
 		return &catalog.Error{Code: catalog.ErrInvalidArgument, Message: "node " + id + " leads: transfer leadership first"}
 	}
-	if err := changed(e.raft.RemoveServer(raft.ServerID(id), 0, enqueueTimeout).Error(), "remove "+id); err != nil {
+	if err := changed(e.await(e.raft.RemoveServer(raft.ServerID(id), 0, enqueueTimeout)), "remove "+id); err != nil {
 		return err
 	}
 	n.mux.Disconnect(id)
@@ -119,7 +119,7 @@ func (n *Node) TransferLeadership(_ context.Context, id string) error {
 		return err
 	}
 	if id == "" {
-		return changed(e.raft.LeadershipTransfer().Error(), "transfer leadership")
+		return changed(e.transfer(), "transfer leadership")
 	}
 	s, ok := server(e, id)
 	switch {
@@ -130,7 +130,7 @@ func (n *Node) TransferLeadership(_ context.Context, id string) error {
 	case id == n.cfg.ID:
 		return nil
 	}
-	return changed(e.raft.LeadershipTransferToServer(s.ID, s.Address).Error(), "transfer leadership to "+id)
+	return changed(e.await(e.raft.LeadershipTransferToServer(s.ID, s.Address)), "transfer leadership to "+id)
 }
 
 func server(e *engine, id string) (raft.Server, bool) {

@@ -31,11 +31,13 @@ type duty struct {
 
 func duties() []duty {
 	return []duty{
+		{"expire", expireInterval, (*Node).dutyExpire},
 		{"assign", dutyInterval, (*Node).dutyAssign},
 		{"purge", dutyInterval, (*Node).dutyPurge},
 		{"clients", clientSweep, (*Node).dutyClients},
 		{"level", dutyInterval, (*Node).dutyLevel},
 		{"checksum", dutyInterval, (*Node).dutyChecksum},
+		{"compare", dutyInterval, (*Node).dutyCompare},
 	}
 }
 
@@ -151,50 +153,16 @@ func (n *Node) dutyLevel(ctx context.Context, l *leadership) error {
 	return n.order(ctx, l, catalog.SetFeatureLevel{Level: level})
 }
 
-// dutyChecksum puts a marker into the log every thousand revisions, and every
-// ten minutes if anything changed.
+// dutyChecksum puts a marker into the log every thousand revisions, every ten
+// minutes if anything changed, and when a member came back behind the last one.
 func (n *Node) dutyChecksum(ctx context.Context, l *leadership) error {
 	last := catalog.Revision(n.lastChecksum.Load())
 	now := n.fsm.State().Revision()
 	at := n.cfg.Clock.Monotonic()
 	due := now >= last+checksumEvery || now > last+1 && at-time.Duration(n.checksumAt.Load()) >= checksumInterval
-	if !due {
+	if !n.markerDue.Swap(false) && !due {
 		return nil
 	}
 	n.checksumAt.Store(int64(at))
 	return n.order(ctx, l, catalog.Checksum{})
-}
-
-// afterInstall runs when raft installed a snapshot from the leader. If the node
-// had a log of its own, raft has kept what it should have thrown away and would
-// refuse every append from now on: the instance is opened anew.
-func (n *Node) afterInstall(index, term uint64, installed bool) {
-	if !installed {
-		return
-	}
-	n.snaps.installs.Add(1)
-	e := n.engine.Load()
-	n.goFunc(func() {
-		n.log.Info("snapshot installed, opening raft anew", "index", index, "term", term)
-		if err := n.reopen(e); err != nil {
-			n.fail(err)
-		}
-	})
-}
-
-// reopen closes a raft instance and opens the next one on the same stores.
-func (n *Node) reopen(old *engine) error {
-	n.openMu.Lock()
-	defer n.openMu.Unlock()
-	if n.engine.Load() != old || n.closing() {
-		return nil
-	}
-	old.close()
-	e, err := n.openEngine()
-	if err != nil {
-		return err
-	}
-	n.engine.Store(e)
-	n.goFunc(func() { n.watchLeadership(e) })
-	return nil
 }

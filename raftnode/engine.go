@@ -3,15 +3,12 @@ package raftnode
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/stavedb/stave/catalog"
-	"github.com/stavedb/stave/fsm"
 	"github.com/stavedb/stave/internal/raftlog"
 	"github.com/stavedb/stave/internal/raftnet"
 )
@@ -48,7 +45,12 @@ type engine struct {
 	closing bool
 	once    sync.Once
 	stopped chan struct{} // closed when the instance begins to close
-	gone    chan struct{} // closed when it has
+	gone    chan struct{} // closed when it has closed or was given up; nothing is answered after it
+	down    chan struct{} // closed when every goroutine of raft has ended
+
+	tail     atomic.Bool   // the snapshot that is being installed meets an own log
+	watchdog atomic.Bool   // transferStuck is at work
+	kick     chan struct{} // cap 1: look again who leads
 }
 
 func (e *engine) raftConfig() *raft.Config {
@@ -69,40 +71,11 @@ func (e *engine) raftConfig() *raft.Config {
 	return c
 }
 
-// openStores opens the log and stable stores and the snapshots of a directory.
-func (n *Node) openStores() (*raftlog.Stores, *snapshotStore, error) {
-	snaps, err := openSnapshots(filepath.Join(n.cfg.Dir, snapshotDir), n.cfg.Logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	stores, err := raftlog.Open(raftlog.Config{
-		Dir: filepath.Join(n.cfg.Dir, stateDir), Kind: raftlog.Kind(n.cfg.LogStore), Verify: fsm.VerifyEntry, Logger: n.cfg.Logger,
-		Faults: n.cfg.Faults,
-		OnTrouble: func(t raftlog.Trouble) {
-			n.log.Warn("disk trouble, standing back", "kind", t.Kind, "op", t.Op, "error", t.Err)
-			n.gate(true)
-		},
-		OnRecovered: func() {
-			n.log.Info("disk recovered")
-			n.gate(false)
-		},
-		OnCorrupt: func(err error) { n.fail(fmt.Errorf("%w: %w", ErrCorrupt, err)) },
-		OnFatal:   func(err error) { n.fail(fmt.Errorf("disk: %w", err)) },
-	})
-	if err != nil {
-		if errors.Is(err, raftlog.ErrCorruptLog) {
-			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
-		}
-		return nil, nil, fmt.Errorf("open log: %w", err)
-	}
-	return stores, snaps, nil
-}
-
 // openEngine starts a raft instance on the node's stores.
 func (n *Node) openEngine() (*engine, error) {
 	e := &engine{
 		cfg: n.cfg, stores: n.stores, snaps: n.snaps, notify: make(chan bool, 64), proposals: make(chan *proposal, 8192),
-		stopped: make(chan struct{}), gone: make(chan struct{}),
+		stopped: make(chan struct{}), gone: make(chan struct{}), down: make(chan struct{}), kick: make(chan struct{}, 1),
 	}
 	index, term, err := e.snaps.newest()
 	if err != nil {
@@ -123,9 +96,11 @@ func (n *Node) openEngine() (*engine, error) {
 		return nil, err
 	}
 	e.trans = raftnet.NewTransport(raftnet.TransportConfig{
-		Mux: n.mux, Logger: newHCLog(n.cfg.Logger), AfterSnapshot: n.afterInstall,
+		Mux: n.mux, Logger: newHCLog(n.cfg.Logger), BeforeSnapshot: e.beforeInstall,
+		AfterSnapshot: func(index, term uint64, installed bool) { n.afterInstall(e, index, term, installed) },
 	})
-	e.raft, err = raft.NewRaft(e.raftConfig(), n.fsm, e.stores.Log(), e.stores.Stable(), e.snaps, e.trans)
+	e.trans.SetGate(n.gated.Load())
+	e.raft, err = raft.NewRaft(e.raftConfig(), &machine{FSM: n.fsm, n: n}, e.stores.Log(), e.stores.Stable(), e.snaps, e.trans)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open raft: %w", err), e.trans.Close())
 	}
@@ -135,7 +110,6 @@ func (n *Node) openEngine() (*engine, error) {
 		_, id := e.raft.LeaderWithID()
 		return state == raft.Follower, term, string(id)
 	})
-	e.trans.SetGate(n.gated.Load())
 	e.drained.Add(1)
 	go e.drain()
 	return e, nil
@@ -168,30 +142,30 @@ func (e *engine) checkStarted(id identity) error {
 }
 
 // close ends the instance: no new proposals, an answer for each one taken, then
-// raft, then the transport. It is bounded even if raft hangs in the disk, where
-// it reports false and the instance ends when the stores are closed.
-func (e *engine) close() bool {
-	first := false
+// raft, then the transport. It is bounded even if raft hangs in the disk; the
+// instance then ends when the stores are closed. Down tells.
+func (e *engine) close() {
 	e.once.Do(func() {
-		first = true
 		close(e.stopped)
-	})
-	if !first {
-		<-e.gone
-		return true
-	}
-	defer close(e.gone)
-	e.mu.Lock()
-	e.closing = true
-	e.mu.Unlock()
-	clean := within(answerTimeout, e.inflight.Wait)
-	clean = within(shutdownTimeout, func() { _ = e.raft.Shutdown().Error() }) && clean
-	e.trans.Close() //nolint:errcheck // the listener stays with the node; nothing else can fail
-	close(e.proposals)
-	if clean {
+		e.mu.Lock()
+		e.closing = true
+		e.mu.Unlock()
+		within(answerTimeout, e.inflight.Wait)
+		go func() {
+			defer close(e.down)
+			_ = e.raft.Shutdown().Error() //nolint:errcheck // never fails
+		}()
+		timer := time.NewTimer(shutdownTimeout)
+		defer timer.Stop()
+		select {
+		case <-e.down:
+		case <-timer.C:
+		}
+		e.trans.Close() //nolint:errcheck // the listener stays with the node; nothing else can fail
+		close(e.gone)
+		close(e.proposals)
 		e.drained.Wait()
-	}
-	return clean
+	})
 }
 
 // within runs f and reports whether it returned in time. If not, f goes on.
@@ -208,49 +182,5 @@ func within(d time.Duration, f func()) bool {
 		return true
 	case <-timer.C:
 		return false
-	}
-}
-
-// proposal is one command on its way through raft.
-type proposal struct {
-	future raft.ApplyFuture
-	size   int64
-	done   chan struct{} // closed when result or err is set
-	result *catalog.Result
-	err    error
-}
-
-// propose hands an entry to raft. The error says that raft did not take it.
-func (e *engine) propose(entry []byte) (*proposal, error) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	if e.closing {
-		return nil, raft.ErrRaftShutdown
-	}
-	p := &proposal{future: e.raft.Apply(entry, enqueueTimeout), size: int64(len(entry)), done: make(chan struct{})}
-	e.inflight.Add(1)
-	e.bytes.Add(p.size)
-	select {
-	case e.proposals <- p:
-	case <-e.stopped:
-		e.inflight.Done()
-		e.bytes.Add(-p.size)
-		p.err = raft.ErrRaftShutdown
-		close(p.done)
-	}
-	return p, nil
-}
-
-// drain waits for the futures in the order they were taken, which is the order
-// raft answers them in. A future has one reader: this.
-func (e *engine) drain() {
-	defer e.drained.Done()
-	for p := range e.proposals {
-		if p.err = p.future.Error(); p.err == nil {
-			p.result, _ = p.future.Response().(*catalog.Result)
-		}
-		close(p.done)
-		e.bytes.Add(-p.size)
-		e.inflight.Done()
 	}
 }

@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"time"
@@ -40,6 +41,10 @@ func (n *Node) watchLeadership(e *engine) {
 			if leads {
 				n.assume(e)
 			}
+		case <-e.kick:
+			if n.lead.Load() == nil && e.raft.State() == raft.Leader {
+				n.assume(e)
+			}
 		case <-e.stopped:
 			n.resign()
 			return
@@ -55,13 +60,40 @@ func (n *Node) resign() {
 	}
 }
 
+// lookAgain makes the node serve as leader if raft leads and the node does not,
+// as after a trouble of the disk that was over before anybody else was elected.
+func (n *Node) lookAgain() {
+	if e := n.engine.Load(); e != nil {
+		select {
+		case e.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// transfer hands leadership to another voter.
+func (e *engine) transfer() error {
+	return e.await(e.raft.LeadershipTransfer())
+}
+
+// await waits for a future of raft or the end of the instance.
+func (e *engine) await(f raft.Future) error {
+	endWith(f, e.gone)
+	return f.Error()
+}
+
 // assume opens the term: NewTerm, an incarnation if the cluster has none, then
-// duties. It gives up when the node does not lead any more, and gives
-// leadership up when NewTerm cannot be committed in time.
+// duties. It gives up when the node does not lead any more or stands back, and
+// gives leadership up when NewTerm cannot be committed in time.
 func (n *Node) assume(e *engine) {
-	ctx, cancel := n.withTimeout(3*n.cfg.ElectionTimeout + n.cfg.LeaderLease)
+	ctx, cancel := context.WithCancel(n.ctx)
 	defer cancel()
-	for e.raft.State() == raft.Leader {
+	n.goFunc(func() {
+		if !n.commits(ctx, e) {
+			cancel()
+		}
+	})
+	for e.raft.State() == raft.Leader && !n.standsBack() {
 		term := e.raft.CurrentTerm()
 		l, err := n.openTerm(e, term, ctx.Done())
 		if err == nil {
@@ -73,17 +105,45 @@ func (n *Node) assume(e *engine) {
 		case <-e.stopped:
 			return
 		case <-ctx.Done():
-			if n.closing() {
-				return
-			}
-			n.log.Warn("term could not be opened in time, giving leadership up", "term", term)
-			if err := e.raft.LeadershipTransfer().Error(); err != nil {
-				n.log.Debug("leadership not given up", "error", err)
+			if !n.closing() {
+				n.giveUp(e, term)
 			}
 			return
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// commits reports whether the term that begins commits an entry within three
+// election timeouts. How long applying takes after that does not matter: a new
+// leader may have much to apply.
+func (n *Node) commits(ctx context.Context, e *engine) bool {
+	before := e.raft.LastIndex()
+	ticker := time.NewTicker(n.cfg.ElectionTimeout / 8)
+	defer ticker.Stop()
+	late := time.After(3 * n.cfg.ElectionTimeout)
+	for e.raft.CommitIndex() <= before {
+		select {
+		case <-ctx.Done():
+			return true // not needed any more
+		case <-ticker.C:
+		case <-late:
+			return false
+		}
+	}
+	return true
+}
+
+// giveUp ends a term that could not be opened. When not even a transfer works,
+// the raft instance itself is stuck and is opened anew.
+func (n *Node) giveUp(e *engine, term uint64) {
+	n.log.Warn("term could not be opened in time, giving leadership up", "term", term)
+	err := e.transfer()
+	if err == nil || n.standsBack() || e.raft.State() != raft.Leader {
+		return
+	}
+	n.log.Warn("leadership could not be given up, opening raft anew", "term", term, "error", err)
+	n.goFunc(func() { n.replace(e) })
 }
 
 func (n *Node) openTerm(e *engine, term uint64, late <-chan struct{}) (*leadership, error) {
@@ -128,7 +188,7 @@ func (n *Node) proposeOwn(e *engine, late <-chan struct{}, lease catalog.Millis,
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.propose(entry)
+	p, err := e.propose(entry, noLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -148,6 +208,10 @@ func (n *Node) proposeOwn(e *engine, late <-chan struct{}, lease catalog.Millis,
 // startTerm makes the node serve as leader.
 func (n *Node) startTerm(e *engine, l *leadership) {
 	n.lead.Store(l)
+	if n.standsBack() { // found out while the term was opened
+		n.resign()
+		return
+	}
 	n.log.Info("leads", "term", l.term, "coordinator_epoch", l.fence.Coordinator, "incarnation", l.fence.Incarnation)
 	n.startDuties(e, l)
 }

@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/fsm"
 	"github.com/stavedb/stave/internal/raftlog"
@@ -21,28 +19,33 @@ import (
 
 // Node is one running node. All methods may be called concurrently.
 type Node struct {
-	cfg     Config
-	log     *slog.Logger
-	lock    *os.File
-	history *watch.History
-	fsm     *fsm.FSM
-	mux     *raftnet.Mux
-	peers   *raftnet.Peers
-	stores  *raftlog.Stores
-	snaps   *snapshotStore
-	rounds  rounds
-	session session
+	cfg        Config
+	log        *slog.Logger
+	lock       *os.File
+	history    *watch.History
+	fsm        *fsm.FSM
+	mux        *raftnet.Mux
+	peers      *raftnet.Peers
+	stores     *raftlog.Stores
+	snaps      *snapshotStore
+	rounds     rounds
+	session    session
+	keepalives keepalives
 
 	// openMu serialises opening and closing of raft instances.
 	openMu    sync.Mutex
+	gateMu    sync.Mutex // held while gate and candidacy of an instance are set
 	restoreMu sync.Mutex
 	engine    atomic.Pointer[engine]
 	lead      atomic.Pointer[leadership]
 	gated     atomic.Bool
-	waiting   atomic.Pointer[string] // what a new directory waits for
+	diverged  atomic.Pointer[divergence] // set: this node is fenced
+	waiting   atomic.Pointer[string]     // what a new directory waits for
 
-	lastChecksum atomic.Uint64
-	checksumAt   atomic.Int64
+	lastChecksum atomic.Uint64 // revision of the last marker applied
+	checksumAt   atomic.Int64  // when this node proposed the last one
+	markerDue    atomic.Bool
+	compared     comparison
 
 	mu       sync.Mutex
 	id       identity          // guarded by mu once Open returned
@@ -81,6 +84,7 @@ func newNode(cfg Config) *Node {
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.rounds.n = n
 	n.session.n = n
+	n.keepalives.n = n
 	n.history = watch.New(watch.Config{TablePath: func(id catalog.TableID) (string, bool) {
 		t, ok := n.fsm.State().TableByID(id)
 		if !ok {
@@ -130,8 +134,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	n.engine.Store(e)
-	n.goFunc(func() { n.watchLeadership(e) })
+	n.run(e)
 	n.goFunc(n.keepAnnounced)
 	return n.registerMetrics()
 }
@@ -180,14 +183,6 @@ func (n *Node) fail(err error) {
 	})
 }
 
-// gate closes or opens the way out for everything raft sends.
-func (n *Node) gate(closed bool) {
-	n.gated.Store(closed)
-	if e := n.engine.Load(); e != nil {
-		e.trans.SetGate(closed)
-	}
-}
-
 // Close hands leadership over if this node leads, ends everything the node
 // started and releases the directory. It returns within about 10 s even when a
 // disk hangs. Calls that wait end with ErrClosed or ErrOutcomeUnknown.
@@ -212,11 +207,11 @@ func (n *Node) Close() error {
 // for an election.
 func (n *Node) handOver() {
 	e := n.engine.Load()
-	if e == nil || n.lead.Load() == nil || len(voters(e.raft.GetConfiguration().Configuration())) < 2 {
+	if e == nil || n.lead.Load() == nil || n.gated.Load() || len(voters(e.raft.GetConfiguration().Configuration())) < 2 {
 		return
 	}
 	within(n.cfg.ElectionTimeout, func() {
-		if err := e.raft.LeadershipTransfer().Error(); err != nil {
+		if err := e.transfer(); err != nil {
 			n.log.Debug("leadership not handed over", "error", err)
 		}
 	})
@@ -258,6 +253,9 @@ func (n *Node) Watch(_ context.Context, from catalog.Revision) (*watch.Subscript
 func (n *Node) Subscribe(o watch.Options) (*watch.Subscription, error) {
 	if err := n.usable(); err != nil {
 		return nil, err
+	}
+	if d := n.diverged.Load(); d != nil {
+		return nil, d.err()
 	}
 	return n.history.Subscribe(o)
 }
@@ -323,5 +321,3 @@ func (n *Node) pause(ctx context.Context) error {
 		return n.Err()
 	}
 }
-
-var _ raft.FSM = (*fsm.FSM)(nil)

@@ -19,7 +19,9 @@ const (
 	methodTerm      = 1 // request: nothing; response: the node's current term
 	methodReadIndex = 2 // request: nothing; response: index and incarnation number
 	methodForward   = 3 // request: encoded entries; response: a result each
-	methodHash      = 4 // request: a revision; response: the state hash there, if known
+	methodHash      = 4 // request: a revision; response: the state hash at that marker, nothing if it is not kept any more
+	methodFence     = 6 // request: a revision and the majority's hash there; response: nothing
+	methodKeepAlive = 5 // request: leases; response: those that are lost
 )
 
 // forwardTimeout bounds a forwarded command whose caller gives more time.
@@ -30,6 +32,8 @@ func (n *Node) handlePeers() {
 	n.peers.Handle(methodReadIndex, n.serveReadIndex)
 	n.peers.Handle(methodForward, n.serveForward)
 	n.peers.Handle(methodHash, n.serveHash)
+	n.peers.Handle(methodFence, n.serveFence)
+	n.peers.Handle(methodKeepAlive, n.serveKeepAlive)
 }
 
 // serveTerm answers a term probe. A voter that answers T had not moved past T
@@ -52,18 +56,6 @@ func (n *Node) serveReadIndex(ctx context.Context, _ string, _ []byte) ([]byte, 
 		return nil, err
 	}
 	return binary.BigEndian.AppendUint64(nil, index), nil
-}
-
-func (n *Node) serveHash(_ context.Context, _ string, req []byte) ([]byte, error) {
-	if len(req) != 8 {
-		return nil, fmt.Errorf("hash request of %d bytes", len(req))
-	}
-	rev := catalog.Revision(binary.BigEndian.Uint64(req))
-	hash, ok := n.fsm.HashAt(rev)
-	if !ok {
-		return nil, fmt.Errorf("no hash is kept for revision %d", rev)
-	}
-	return binary.BigEndian.AppendUint64(nil, hash), nil
 }
 
 // maxForwarded bounds the commands of one message.
@@ -107,7 +99,7 @@ func (n *Node) executeForwarded(ctx context.Context, entries [][]byte) []Outcome
 // resultOf carries an error of a node in the form of a result.
 func resultOf(err error) catalog.Result {
 	var e *catalog.Error
-	if errors.As(err, &e) {
+	if !errors.Is(err, ErrOutcomeUnknown) && errors.As(err, &e) {
 		return catalog.Result{Code: e.Code, Message: e.Message, Current: e.Current, Limit: e.Limit, Size: e.Size}
 	}
 	return catalog.Result{Code: codeOf(err), Message: err.Error()}

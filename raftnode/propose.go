@@ -3,7 +3,6 @@ package raftnode
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/hashicorp/raft"
 
@@ -124,13 +123,10 @@ func (n *Node) begin(l *leadership, env catalog.Envelope, cmd catalog.Command) (
 		return nil, err
 	}
 	e := n.engine.Load()
-	if size := e.bytes.Load() + int64(len(entry)); size > n.cfg.MaxInFlight {
-		return nil, &catalog.Error{
-			Code: catalog.ErrBusy, Limit: uint64(n.cfg.MaxInFlight), Size: uint64(size),
-			Message: fmt.Sprintf("%d bytes wait to be replicated, at most %d may", size, n.cfg.MaxInFlight),
-		}
+	p, err := e.propose(entry, n.cfg.MaxInFlight)
+	if errors.Is(err, ErrBusy) {
+		return nil, err
 	}
-	p, err := e.propose(entry)
 	if err != nil {
 		return nil, n.notLeader()
 	}
@@ -154,8 +150,11 @@ func (p *pending) settled() (catalog.Result, error) {
 	switch err := p.p.err; {
 	case err == nil:
 		return *p.p.result, p.p.result.Err()
-	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+	case errors.Is(err, raft.ErrNotLeader):
 		return catalog.Result{}, p.n.notLeader() // never entered the log: safe to retry elsewhere
+	case errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		p.n.transferStuck(p.e)
+		return catalog.Result{}, p.n.notLeader() // as above
 	case errors.Is(err, raft.ErrEnqueueTimeout):
 		return catalog.Result{}, &catalog.Error{Code: catalog.ErrBusy, Message: "raft took no command for " + enqueueTimeout.String()}
 	default:

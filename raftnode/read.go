@@ -49,10 +49,14 @@ func (l Level) In(inc catalog.Incarnation) Level {
 
 // Read returns an immutable state of the wanted freshness, which the caller may
 // keep as long as it likes. Errors: ErrUnavailable when no leader, no majority
-// or not the revision is there before ctx ends, *RestoredError, ErrClosed.
+// or not the revision is there before ctx ends, *RestoredError, ErrClosed, and
+// catalog.ErrDiverged while the node is fenced.
 func (n *Node) Read(ctx context.Context, level Level) (*catalog.State, error) {
 	if err := n.usable(); err != nil {
 		return nil, err
+	}
+	if d := n.diverged.Load(); d != nil {
+		return nil, d.err()
 	}
 	var st *catalog.State
 	var err error

@@ -41,14 +41,18 @@ func (n *Node) Restore(ctx context.Context, r io.Reader) (catalog.Incarnation, e
 		_ = file.Close()           //nolint:errcheck // read only from here on
 		_ = os.Remove(file.Name()) //nolint:errcheck // removed at the next start otherwise
 	}()
+	// Nothing is served until a majority has the restored state: it shows here
+	// before that, and is gone if this node is lost meanwhile.
+	n.resign()
+	defer n.lookAgain()
 	meta := &raft.SnapshotMeta{Version: 1, Index: uint64(st.Revision()), Term: l.term, Size: size}
 	if err := e.raft.Restore(meta, file, restoreTimeout); err != nil {
-		if errors.Is(err, raft.ErrNotLeader) {
+		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 			return catalog.Incarnation{}, n.notLeader()
 		}
 		return catalog.Incarnation{}, outcomeUnknown("restore", err)
 	}
-	return st.Incarnation(), n.reopenTerm(ctx, e)
+	return st.Incarnation(), n.serveAgain(ctx, e)
 }
 
 const restoreTimeout = 0 // as long as it takes; the disk's limits hold
@@ -101,14 +105,18 @@ func removeSpools(dir string) error {
 	return err
 }
 
-// reopenTerm proposes NewTerm in the restored state, whose last term is 0, so
-// that the index the restore burned is passed and reads go on.
-func (n *Node) reopenTerm(ctx context.Context, e *engine) error {
-	n.resign()
-	fresh, err := n.openTerm(e, e.raft.CurrentTerm(), ctx.Done())
-	if err != nil {
-		return outcomeUnknown("restore", err)
+// serveAgain waits until the leader serves the restored state. Its last term is
+// 0, so that the leader's NewTerm is a command like any other, and passes the
+// index that the restore burned.
+func (n *Node) serveAgain(ctx context.Context, e *engine) error {
+	n.lookAgain()
+	for n.lead.Load() == nil {
+		if e.raft.State() != raft.Leader || n.engine.Load() != e {
+			return outcomeUnknown("restore", &NotLeaderError{Leader: n.Leader()})
+		}
+		if err := n.pause(ctx); err != nil {
+			return outcomeUnknown("restore", err)
+		}
 	}
-	n.startTerm(e, fresh)
 	return nil
 }

@@ -63,7 +63,7 @@ func (n *Node) Propose(ctx context.Context, cmd catalog.Command) (catalog.Result
 // settled reports whether an error is the final answer to a sequence.
 func settled(err error) bool {
 	var e *catalog.Error
-	if !errors.As(err, &e) {
+	if errors.Is(err, ErrOutcomeUnknown) || !errors.As(err, &e) {
 		return false
 	}
 	switch e.Code {

@@ -49,6 +49,10 @@ type MemberStatus struct {
 	HTTPAddr string
 	Level    catalog.FeatureLevel
 	Build    string
+	// Agreed is the last checksum marker at which the member's state was the one
+	// of a majority of all voters, as far as this node compared it while it led;
+	// 0 if it did not.
+	Agreed catalog.Revision
 }
 
 // HealthIssue is one thing that is not well.
@@ -88,6 +92,7 @@ func (n *Node) Status() Status {
 	}
 	for _, v := range e.raft.GetConfiguration().Configuration().Servers {
 		m := MemberStatus{ID: string(v.ID), Suffrage: suffrage(v.Suffrage), Leader: string(v.ID) == s.Leader}
+		m.Agreed = n.compared.agreedAt(m.ID)
 		m.RaftAddr, _ = n.Resolve(m.ID)
 		if row, ok := st.Member(m.ID); ok {
 			m.APIAddr, m.HTTPAddr, m.Level, m.Build = row.APIAddr, row.HTTPAddr, row.Level, row.Build
@@ -106,7 +111,7 @@ func (n *Node) role(e *engine) string {
 	default:
 	}
 	switch {
-	case n.lead.Load() != nil && !n.gated.Load():
+	case n.lead.Load() != nil && !n.standsBack():
 		return "leader"
 	case e.raft.State() == raft.Candidate:
 		return "candidate"
@@ -134,6 +139,12 @@ func (n *Node) health() []HealthIssue {
 			}
 			out = append(out, HealthIssue{Code: code.String(), Message: fmt.Sprintf("%s: %v", h.Trouble.Op, h.Trouble.Err)})
 		}
+	}
+	if d := n.diverged.Load(); d != nil {
+		out = append(out, HealthIssue{Code: catalog.ErrDiverged.String(), Message: d.String()})
+	}
+	if split := n.compared.openSplit(); split != "" && n.lead.Load() != nil {
+		out = append(out, HealthIssue{Code: catalog.ErrDiverged.String(), Message: split})
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
