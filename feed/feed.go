@@ -67,9 +67,11 @@ type Feed struct {
 	server catalog.ServerID
 	// held counts the objects of each table of which the server holds replicas.
 	held map[catalog.TableID]int
+	// resumed: what was held before is not known, so every epoch is told.
+	resumed bool
 }
 
-// New returns a feed that knows nothing; it begins with Snapshot.
+// New returns a feed that begins with Snapshot.
 func New(server catalog.ServerID) *Feed {
 	return &Feed{server: server, held: map[catalog.TableID]int{}}
 }
@@ -78,6 +80,7 @@ func New(server catalog.ServerID) *Feed {
 func (f *Feed) Snapshot(st *catalog.State) Step {
 	step := Step{Snapshot: true, Revision: st.Revision()}
 	clear(f.held)
+	f.resumed = false
 	st.TablesByID(func(t *catalog.Table) bool {
 		if t.Dropped {
 			return true
@@ -100,9 +103,12 @@ func (f *Feed) Snapshot(st *catalog.State) Step {
 	return step
 }
 
-// Resume makes the feed know what the server held at a state without telling it,
-// for a server that goes on from that state's revision.
-func (f *Feed) Resume(st *catalog.State) { f.Snapshot(st) }
+// Resume begins behind a revision that the server has been told up to, without a
+// snapshot. Epochs are then told for tables the server may not hold, too.
+func (f *Feed) Resume() {
+	clear(f.held)
+	f.resumed = true
+}
 
 // Event tells what one event changed for the server. st is a state at or after
 // the event in which the paths of tables are looked up. It reports false if
@@ -154,7 +160,7 @@ func (f *Feed) tableChange(step *Step, before, after *catalog.Table) {
 		}
 		return
 	}
-	if before != nil && before.Epoch != after.Epoch && f.held[after.ID] > 0 {
+	if before != nil && before.Epoch != after.Epoch && (f.resumed || f.held[after.ID] > 0) {
 		step.Epochs = append(step.Epochs, TableEpoch{after.ID, after.Epoch})
 	}
 	var old *catalog.Placement

@@ -140,3 +140,49 @@ func randomCommand(r *rand.Rand, st *catalog.State) catalog.Command {
 		return catalog.ExpireServers{Servers: []catalog.Expiry{{ID: id, Incarnation: v.Incarnation, RenewedAt: v.RenewedAt}}}
 	}
 }
+
+// A server that resumes behind any revision ends up knowing what a snapshot
+// tells.
+func TestFeed_Resume(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 9))
+	b := catalog.NewState().Begin()
+	var events []*catalog.Event
+	var states []*catalog.State
+	do := func(c catalog.Command) {
+		rev := catalog.Revision(len(states) + 1)
+		_, ev := b.Apply(rev, catalog.Envelope{Lease: catalog.Millis(rev) * 1000, Wall: 1}, c)
+		events, states = append(events, ev), append(states, b.Publish())
+	}
+	for i := range catalog.ServerID(4) {
+		do(catalog.RegisterServer{ID: i, DirectoryID: "d", Listeners: []string{"h:1"}, TTL: 5000})
+	}
+	do(catalog.CreateDatabase{Name: "d"})
+	for range 80 {
+		do(randomCommand(r, b.View()))
+	}
+	last := states[len(states)-1]
+	want := newKnowledge()
+	want.take(t, New(1).Snapshot(last))
+	want.forget()
+	for from := range states {
+		known := newKnowledge()
+		known.take(t, New(1).Snapshot(states[from]))
+		f := New(1)
+		f.Resume()
+		for _, ev := range events[from+1:] {
+			if ev == nil {
+				continue
+			}
+			if step, ok := f.Event(ev, last); ok {
+				known.take(t, step)
+			}
+		}
+		known.forget()
+		known.Deletions = want.Deletions
+		if diff := cmp.Diff(want, known); diff != "" {
+			t.Fatalf("resumed behind %d (-snapshot +feed):\n%s", from+1, diff)
+		}
+	}
+}
