@@ -1,0 +1,147 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/stavedb/stave/api"
+	"github.com/stavedb/stave/catalog"
+
+	pb "github.com/stavedb/stave/api/stave/v1"
+)
+
+// bodyBytes bounds the body of a request; in JSON bytes take a third more.
+const bodyBytes = 4 << 20
+
+// openGateway makes the HTTP side, with a connection in memory to the gRPC side.
+func (s *Server) openGateway() error {
+	s.memory = bufconn.Listen(1 << 20)
+	conn, err := grpc.NewClient("passthrough:///memory",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.memory.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<30)),
+	)
+	if err != nil {
+		return err
+	}
+	mux := runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, lines{&runtime.JSONPb{
+			MarshalOptions: protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true},
+		}}),
+		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
+		runtime.WithErrorHandler(httpError),
+		runtime.WithRoutingErrorHandler(routingError),
+	)
+	for _, register := range []func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error{
+		pb.RegisterCatalogHandler, pb.RegisterPlacementHandler, pb.RegisterKVHandler, pb.RegisterWatchHandler, pb.RegisterClusterHandler,
+	} {
+		if err := register(context.Background(), mux, conn); err != nil {
+			return errors.Join(err, conn.Close())
+		}
+	}
+	s.gateway = conn
+	s.group.Go(func() {
+		if err := s.grpc.Serve(s.memory); err != nil && !s.isClosing() {
+			s.cfg.Logger.Error("serving in memory ended", "error", err)
+		}
+	})
+	if s.front = s.cfg.Front; s.front == nil {
+		s.front = newFront(s.cfg.Logger)
+	}
+	s.front.set(s.routes(mux))
+	return nil
+}
+
+func (s *Server) routes(gateway http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
+		if err := s.node.Err(); err != nil {
+			plain(w, http.StatusServiceUnavailable, "node has ended: "+err.Error())
+			return
+		}
+		plain(w, http.StatusOK, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if err := s.ready(r.Context()); err != nil {
+			plain(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		plain(w, http.StatusOK, "ok")
+	})
+	if s.cfg.Gatherer != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
+	}
+	if s.cfg.PProf {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	limited := http.MaxBytesHandler(gateway, bodyBytes)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > bodyBytes {
+			failure(w, http.StatusRequestEntityTooLarge, refuse(catalog.ErrTooLarge, "the body of %d bytes is above %d", r.ContentLength, bodyBytes))
+			return
+		}
+		limited.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+// lines is the JSON of the API. On a stream each message is one line, without a
+// wrapping, and an error is the last line.
+type lines struct{ *runtime.JSONPb }
+
+// StreamContentType implements runtime.StreamContentType.
+func (lines) StreamContentType(any) string { return "application/x-ndjson" }
+
+// Marshal implements runtime.Marshaler.
+func (l lines) Marshal(v any) ([]byte, error) {
+	switch m := v.(type) {
+	case map[string]any:
+		if r, ok := m["result"]; ok && len(m) == 1 {
+			return l.JSONPb.Marshal(r)
+		}
+	case map[string]proto.Message:
+		if st, ok := m["error"].(*spb.Status); ok {
+			return l.JSONPb.Marshal(api.ErrorJSON(spoken(status.FromProto(st))))
+		}
+	}
+	return l.JSONPb.Marshal(v)
+}
+
+// spoken is the error of a status, without the vocabulary of gRPC.
+func spoken(st *status.Status) error {
+	err := api.ErrorFromStatus(st)
+	var rpc *api.RPCError
+	if errors.As(err, &rpc) {
+		return &catalog.Error{Code: rpc.Code(), Message: rpc.Message}
+	}
+	return err
+}
+
+func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
+	st := status.Convert(err)
+	w.Header().Del("Trailer")
+	w.Header().Del("Transfer-Encoding")
+	failure(w, runtime.HTTPStatusFromCode(st.Code()), spoken(st))
+}
+
+// routingError answers a path or method that is not there.
+func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+	failure(w, code, refuse(catalog.ErrUnknownCommand, "%s %s is not part of the API: %s", r.Method, r.URL.Path, http.StatusText(code)))
+}

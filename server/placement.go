@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/stavedb/stave/api"
+	"github.com/stavedb/stave/catalog"
+
+	pb "github.com/stavedb/stave/api/stave/v1"
+)
+
+// maxLeases bounds the leases of one KeepAlive.
+const maxLeases = 4096
+
+// placementService answers the calls on tablet servers.
+type placementService struct {
+	pb.UnimplementedPlacementServer
+	s *Server
+}
+
+// RegisterServer implements pb.PlacementServer.
+func (p *placementService) RegisterServer(ctx context.Context, r *pb.RegisterServerRequest) (*pb.ServerResponse, error) {
+	w, err := p.s.write(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := &pb.ServerResponse{Header: w.header, Result: w.result}
+	if row, ok := w.Server(catalog.ServerID(r.GetServerId())); ok {
+		out.Server = api.ServerToProto(row)
+	}
+	return out, nil
+}
+
+// KeepAlive implements pb.PlacementServer. It may be sent again at any time, so
+// that it needs no client.
+func (p *placementService) KeepAlive(ctx context.Context, r *pb.KeepAliveRequest) (*pb.KeepAliveResponse, error) {
+	if n := len(r.GetLeases()); n < 1 || n > maxLeases {
+		return nil, refuse(catalog.ErrInvalidArgument, "leases are %d, want 1..%d", n, maxLeases)
+	}
+	leases := api.LeasesFromProto(r.GetLeases())
+	res, err := p.s.node.Submit(ctx, catalog.Envelope{}, catalog.RenewLeases{Leases: leases})
+	if err != nil {
+		return nil, err
+	}
+	v, err := p.s.after(ctx, res.Revision)
+	if err != nil {
+		return nil, err
+	}
+	out := &pb.KeepAliveResponse{Header: v.header}
+	for i, l := range leases {
+		if v.RenewalError(l, res.Revision) != nil {
+			out.Lost = append(out.Lost, r.GetLeases()[i])
+		}
+	}
+	return out, nil
+}
+
+// UnregisterServer implements pb.PlacementServer.
+func (p *placementService) UnregisterServer(ctx context.Context, r *pb.UnregisterServerRequest) (*pb.WriteResponse, error) {
+	return p.s.plainWrite(ctx, r)
+}
+
+// AssignPending implements pb.PlacementServer.
+func (p *placementService) AssignPending(ctx context.Context, r *pb.AssignPendingRequest) (*pb.WriteResponse, error) {
+	return p.s.plainWrite(ctx, r)
+}
+
+// GetServer implements pb.PlacementServer.
+func (p *placementService) GetServer(ctx context.Context, r *pb.GetServerRequest) (*pb.ServerResponse, error) {
+	v, err := p.s.read(ctx, r.GetConsistency())
+	if err != nil {
+		return nil, err
+	}
+	row, ok := v.Server(catalog.ServerID(r.GetServerId()))
+	if !ok {
+		return nil, refuse(catalog.ErrServerNotExist, "tablet server %d is not registered", r.GetServerId())
+	}
+	return &pb.ServerResponse{Header: v.header, Server: api.ServerToProto(row)}, nil
+}
+
+// ListServers implements pb.PlacementServer.
+func (p *placementService) ListServers(r *pb.ListServersRequest, out grpc.ServerStreamingServer[pb.ListServersResponse]) error {
+	v, err := p.s.open(out.Context(), r.GetConsistency())
+	if err != nil {
+		return err
+	}
+	list := chunks[*pb.Server]{send: func(rows []*pb.Server) error {
+		return out.Send(&pb.ListServersResponse{Header: v.header, Servers: rows})
+	}}
+	v.Servers(func(row *catalog.Server) bool { return list.add(api.ServerToProto(row)) })
+	return list.end()
+}
