@@ -198,3 +198,12 @@ func (c *cluster) difference() string {
 }
 
 func isCode(err error, code catalog.Code) bool { return errors.Is(err, code) }
+
+// caughtUp waits until a node has what another has now.
+func (c *cluster) caughtUp(n, with *Node) {
+	c.t.Helper()
+	want := uint64(with.fsm.State().Revision())
+	if _, err := n.fsm.Wait(c.timeout(time.Minute), want); err != nil {
+		c.t.Fatalf("%s does not get to revision %d: %v; %+v", n.cfg.ID, want, err, n.Status())
+	}
+}

@@ -20,8 +20,8 @@ const (
 	methodReadIndex = 2 // request: nothing; response: index and incarnation number
 	methodForward   = 3 // request: encoded entries; response: a result each
 	methodHash      = 4 // request: a revision; response: the state hash at that marker, nothing if it is not kept any more
-	methodFence     = 6 // request: a revision and the majority's hash there; response: nothing
 	methodKeepAlive = 5 // request: leases; response: those that are lost
+	methodFence     = 6 // request: a revision and the majority's hash there; response: nothing
 )
 
 // forwardTimeout bounds a forwarded command whose caller gives more time.
