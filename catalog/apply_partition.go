@@ -120,8 +120,13 @@ func (b *Batch) createPartitions(c CreatePartitions) (Result, *Error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return b.createPlanned(t, plan), nil
+	r := b.createPlanned(t, plan)
+	clear(plan)
+	return r, nil
 }
+
+// keptPlan bounds the scratch that a batch keeps.
+const keptPlan = 1024
 
 // planned is one spec of a creation: an existing partition or the row to make.
 type planned struct {
@@ -132,11 +137,7 @@ type planned struct {
 // planPartitions does every check and computes every row; nothing is changed.
 func (b *Batch) planPartitions(t *Table, c CreatePartitions) ([]planned, *Error) {
 	limits := b.s.Limits(t.Database())
-	var one [1]planned
-	plan := one[:0]
-	if len(c.Specs) > 1 {
-		plan = make([]planned, 0, len(c.Specs))
-	}
+	plan := b.plan[:0]
 	var seen map[string]bool
 	if len(c.Specs) > 1 {
 		seen = make(map[string]bool, len(c.Specs))
@@ -172,6 +173,9 @@ func (b *Batch) planPartitions(t *Table, c CreatePartitions) ([]planned, *Error)
 		fresh++
 		plan = append(plan, planned{row: row})
 	}
+	if cap(plan) <= keptPlan {
+		b.plan = plan
+	}
 	return plan, nil
 }
 
@@ -189,15 +193,19 @@ func roomFor(t *Table, n int, limits Limits) *Error {
 }
 
 func (b *Batch) planPartition(t *Table, name string, c CreatePartitions, place *placer, fresh int) (*Partition, *Error) {
-	row := &Partition{
+	made := &struct { // one allocation: most partitions are placed at once
+		row       Partition
+		placement Placement
+	}{row: Partition{
 		ID: b.s.cluster.NextPartition + PartitionID(fresh), Table: t.ID, Name: name, Buckets: t.Buckets, Epoch: t.Epoch,
 		Created: b.s.cluster.Wall, CreatedAt: b.rev, Revision: b.rev,
-	}
+	}}
+	row := &made.row
 	var err *Error
 	if len(c.Assignment) > 0 {
-		row.Placement, err = place.supplied(t, c.Assignment)
+		row.Placement, err = place.supplied(&made.placement, t, c.Assignment)
 	} else {
-		row.Placement, err = place.place(uint64(row.ID), t, t.Buckets)
+		row.Placement, err = place.place(&made.placement, uint64(row.ID), t, t.Buckets)
 	}
 	return row, err
 }

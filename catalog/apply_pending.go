@@ -66,7 +66,7 @@ func (a *assigner) next(id uint64, t *Table, buckets int32) *Placement {
 	switch bound := uint64(a.place.limits.Replicas); {
 	case need > bound && a.place.replicas == 0:
 		alone := a.b.placer(Limits{Replicas: uint32(need)})
-		p, err := alone.place(id, t, buckets)
+		p, err := alone.place(new(Placement), id, t, buckets)
 		if err != nil {
 			return nil
 		}
@@ -76,7 +76,7 @@ func (a *assigner) next(id uint64, t *Table, buckets int32) *Placement {
 		a.full = true
 		return nil
 	}
-	p, err := a.place.place(id, t, buckets)
+	p, err := a.place.place(new(Placement), id, t, buckets)
 	if err != nil {
 		return nil
 	}

@@ -58,7 +58,7 @@ func (b *Batch) createTable(c CreateTable) (Result, *Error) {
 	t.History = []LayoutEntry{{Epoch: 0, Buckets: t.Buckets, Revision: b.rev, Wall: cl.Wall}}
 	if !t.Partitioned() {
 		p := b.placer(limits)
-		if t.Placement, err = p.place(uint64(t.ID), t, t.Buckets); err != nil {
+		if t.Placement, err = p.place(new(Placement), uint64(t.ID), t, t.Buckets); err != nil {
 			return Result{}, err
 		}
 	}

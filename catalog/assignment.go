@@ -139,7 +139,7 @@ func (b *Batch) candidates() ([]Candidate, int) {
 
 // place computes the placement of an object from its id, or nil while no server
 // record exists.
-func (p *placer) place(id uint64, t *Table, buckets int32) (*Placement, *Error) {
+func (p *placer) place(into *Placement, id uint64, t *Table, buckets int32) (*Placement, *Error) {
 	if p.b.s.servers.len() == 0 {
 		return nil, p.count(uint64(buckets) * uint64(t.Replication))
 	}
@@ -154,7 +154,7 @@ func (p *placer) place(id uint64, t *Table, buckets int32) (*Placement, *Error) 
 		return nil, err
 	}
 	start, shift := int(id%n), int((id/n)%max(1, n-1))
-	return p.b.newPlacement(t, assign(order, racks, buckets, t.Replication, start, shift)), nil
+	return p.b.newPlacement(into, t, assign(order, racks, buckets, t.Replication, start, shift)), nil
 }
 
 // count adds to the replicas of the command and refuses above the limit.
@@ -167,7 +167,7 @@ func (p *placer) count(n uint64) *Error {
 }
 
 // supplied checks an assignment that came with the command.
-func (p *placer) supplied(t *Table, replicas [][]ServerID) (*Placement, *Error) {
+func (p *placer) supplied(into *Placement, t *Table, replicas [][]ServerID) (*Placement, *Error) {
 	if len(replicas) != int(t.Buckets) {
 		return nil, refuse(ErrStaleMetadata, "the assignment has %d buckets, table %s has %d at layout epoch %d", len(replicas), t.Path, t.Buckets, t.Epoch)
 	}
@@ -190,12 +190,12 @@ func (p *placer) supplied(t *Table, replicas [][]ServerID) (*Placement, *Error) 
 	if err := p.count(uint64(total)); err != nil {
 		return nil, err
 	}
-	return p.b.newPlacement(t, replicas), nil
+	return p.b.newPlacement(into, t, replicas), nil
 }
 
 // newPlacement makes every bucket lead at its first live replica.
-func (b *Batch) newPlacement(t *Table, replicas [][]ServerID) *Placement {
-	p := &Placement{Replicas: replicas, Buckets: make([]BucketState, len(replicas))}
+func (b *Batch) newPlacement(p *Placement, t *Table, replicas [][]ServerID) *Placement {
+	p.Replicas, p.Buckets = replicas, make([]BucketState, len(replicas))
 	standby := t.Standby()
 	for i, list := range replicas {
 		s := &p.Buckets[i]

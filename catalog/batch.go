@@ -8,9 +8,11 @@ package catalog
 type Batch struct {
 	s   State
 	rev Revision // of the command being applied
-	// changes of the command being applied
+	// changes of the command being applied; the first one lies in event.
 	changes []Change
-	buf     []byte // scratch for hashing
+	event   *eventOf1
+	buf     []byte    // scratch for hashing
+	plan    []planned // scratch for createPartitions
 	// order caches the servers that may get replicas until a server is written.
 	order      []Candidate
 	racks      int
@@ -68,7 +70,12 @@ func (b *Batch) Apply(rev Revision, env Envelope, cmd Command) (res Result, even
 		b.record(client, env.Sequence, res)
 	}
 	if len(b.changes) > 0 {
-		event = &Event{Revision: rev, Kind: cmd.Kind(), Wall: c.Wall, Actor: env.Actor, Changes: b.changes}
+		if b.event == nil { // the changes came from a trial
+			b.event = new(eventOf1)
+		}
+		event = &b.event.Event
+		*event = Event{Revision: rev, Kind: cmd.Kind(), Wall: c.Wall, Actor: env.Actor, Changes: b.changes}
+		b.event = nil
 	}
 	return res, event
 }

@@ -8,7 +8,19 @@ import "strconv"
 func utoa(v uint64) string { return strconv.FormatUint(v, 10) }
 func itoa(v int64) string  { return strconv.FormatInt(v, 10) }
 
+// eventOf1 is an event with room for one change: most have no more.
+type eventOf1 struct {
+	Event
+	one [1]Change
+}
+
 func (b *Batch) change(before, after Object) {
+	if b.event == nil {
+		b.event = new(eventOf1)
+	}
+	if b.changes == nil {
+		b.changes = b.event.one[:0]
+	}
 	b.changes = append(b.changes, Change{before, after})
 }
 

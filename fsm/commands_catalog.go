@@ -40,7 +40,7 @@ func newColumn(c *msgpack.Codec, v *catalog.NewColumn) {
 
 func createTable(c *msgpack.Codec, v *catalog.CreateTable) {
 	c.Record(10)
-	c.String(&v.Table)
+	c.Repeated(&v.Table)
 	c.String(&v.Comment)
 	list(c, &v.Columns, newColumn)
 	texts(c, &v.PrimaryKey)
@@ -58,7 +58,7 @@ func tableID(c *msgpack.Codec, v *catalog.Opt[catalog.TableID]) {
 
 func alterTable(c *msgpack.Codec, v *catalog.AlterTable) {
 	c.Record(8)
-	c.String(&v.Table)
+	c.Repeated(&v.Table)
 	tableID(c, &v.TableID)
 	list(c, &v.AddColumns, newColumn)
 	props(c, &v.Set)
@@ -70,7 +70,7 @@ func alterTable(c *msgpack.Codec, v *catalog.AlterTable) {
 
 func rescaleTable(c *msgpack.Codec, v *catalog.RescaleTable) {
 	c.Record(5)
-	c.String(&v.Table)
+	c.Repeated(&v.Table)
 	tableID(c, &v.TableID)
 	c.Int32(&v.Buckets)
 	opt(c, &v.ExpectedEpoch, msgpack.Uint[catalog.Epoch])
@@ -79,7 +79,7 @@ func rescaleTable(c *msgpack.Codec, v *catalog.RescaleTable) {
 
 func dropTable(c *msgpack.Codec, v *catalog.DropTable) {
 	c.Record(3)
-	c.String(&v.Table)
+	c.Repeated(&v.Table)
 	tableID(c, &v.TableID)
 	c.Bool(&v.IfExists)
 }
@@ -90,7 +90,7 @@ func partitionSpec(c *msgpack.Codec, v *catalog.PartitionSpec) {
 
 func createPartitions(c *msgpack.Codec, v *catalog.CreatePartitions) {
 	c.Record(6)
-	c.String(&v.Table)
+	c.Repeated(&v.Table)
 	tableID(c, &v.TableID)
 	list(c, &v.Specs, partitionSpec)
 	c.Bool(&v.IfNotExists)
@@ -100,7 +100,7 @@ func createPartitions(c *msgpack.Codec, v *catalog.CreatePartitions) {
 
 func dropPartitions(c *msgpack.Codec, v *catalog.DropPartitions) {
 	c.Record(5)
-	c.String(&v.Table)
+	c.Repeated(&v.Table)
 	tableID(c, &v.TableID)
 	list(c, &v.Specs, partitionSpec)
 	list(c, &v.IDs, msgpack.Uint[catalog.PartitionID])

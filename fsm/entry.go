@@ -31,7 +31,7 @@ func envelope(c *msgpack.Codec, e *catalog.Envelope) {
 	opt(c, &e.Fence, fence)
 	msgpack.Int(c, &e.Lease)
 	msgpack.Int(c, &e.Wall)
-	c.String(&e.Actor)
+	c.Repeated(&e.Actor)
 }
 
 func fence(c *msgpack.Codec, f *catalog.Fence) {

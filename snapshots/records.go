@@ -50,7 +50,7 @@ func limits(c *msgpack.Codec, l *catalog.Limits) {
 // format v1, as are the other functions whose name ends in V1.
 func PropertyV1(c *msgpack.Codec, p *catalog.Property) {
 	c.Record(2)
-	c.String(&p.Key)
+	c.Repeated(&p.Key)
 	c.String(&p.Value)
 }
 

@@ -40,6 +40,8 @@ type Codec struct {
 	values   int
 	err      error
 	decoding bool
+	// repeated are texts that a decoder has made before, see Repeated.
+	repeated map[string]string
 }
 
 // NewEncoder returns an encoder that appends to buf, which may be nil. It owns
@@ -53,7 +55,7 @@ func NewDecoder(data []byte) *Codec { return &Codec{buf: data, decoding: true} }
 // Reset makes the codec as new, in the same direction: an encoder appends to
 // buf, a decoder reads buf. The error is forgotten.
 func (c *Codec) Reset(buf []byte) {
-	*c = Codec{buf: buf, decoding: c.decoding}
+	*c = Codec{buf: buf, decoding: c.decoding, repeated: c.repeated}
 	if !c.decoding {
 		c.off = len(buf)
 	}

@@ -359,3 +359,36 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0x9c, 0xdd, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, data []byte) { checkCanonical(t, bytes.Clone(data)) })
 }
+
+// Repeated decodes like String, refuses what String refuses, and gives the same
+// text again without allocating.
+func TestRepeated(t *testing.T) {
+	enc := msgpack.NewEncoder(nil)
+	text := "shop.orders"
+	enc.Repeated(&text)
+	data := enc.Bytes()
+	d := msgpack.NewDecoder(data)
+	var got string
+	d.Repeated(&got)
+	if err := d.Finish(); err != nil || got != text {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		d.Reset(data)
+		d.Repeated(&got)
+	}); n != 0 || got != text || d.Finish() != nil {
+		t.Errorf("again: %v allocations, %q", n, got)
+	}
+	for i := range data {
+		bad := append([]byte(nil), data...)
+		bad[i] = 0xFF
+		var a, b string
+		d.Reset(bad)
+		d.Repeated(&a)
+		plain := msgpack.NewDecoder(bad)
+		plain.String(&b)
+		if a != b || (d.Finish() == nil) != (plain.Finish() == nil) {
+			t.Errorf("byte %d: Repeated %q %v, String %q %v", i, a, d.Err(), b, plain.Err())
+		}
+	}
+}

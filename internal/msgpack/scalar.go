@@ -48,6 +48,41 @@ func (c *Codec) Int32(v *int32) { Int(c, v) }
 // UTF-8.
 func (c *Codec) String(v *string) { Str(c, v) }
 
+// Bounds of the texts that a decoder keeps for Repeated.
+const (
+	maxRepeated      = 256
+	maxRepeatedBytes = 128
+)
+
+// Repeated is String for a text that is likely to come again, such as the name
+// of a table: a decoder that is used again, see Reset, keeps a few hundred short
+// ones and gives the same memory for the same text.
+func (c *Codec) Repeated(v *string) {
+	if !c.decoding || c.err != nil {
+		c.String(v)
+		return
+	}
+	at, seen := c.off, c.open
+	raw, ok := c.readRaw(kindString)
+	if !ok {
+		return
+	}
+	if s, ok := c.repeated[string(raw)]; ok {
+		*v = s
+		c.seen()
+		return
+	}
+	c.off, c.open = at, seen
+	c.String(v)
+	if c.err != nil || len(raw) > maxRepeatedBytes {
+		return
+	}
+	if c.repeated == nil || len(c.repeated) >= maxRepeated {
+		c.repeated = make(map[string]string)
+	}
+	c.repeated[*v] = *v
+}
+
 // Blob is a byte string. A decoder copies it out of the input; nil and empty
 // are the same on the wire and decode as nil.
 func (c *Codec) Blob(v *[]byte) {
