@@ -100,3 +100,14 @@ func deletionAckFrom(d *pb.DeletionAck) catalog.DeletionAck {
 func deletionAckTo(d catalog.DeletionAck) *pb.DeletionAck {
 	return &pb.DeletionAck{TableId: uint64(d.Table), PartitionId: optTo[uint64](d.Partition), Failed: d.Failed}
 }
+
+// BucketRefToProto converts the name of a bucket.
+func BucketRefToProto(r catalog.BucketRef) *pb.BucketRef { return bucketRefTo(r) }
+
+// BucketRefFromProto converts the name of a bucket.
+func BucketRefFromProto(p *pb.BucketRef) catalog.BucketRef { return bucketRefFrom(p) }
+
+// DeletionToProto names an object whose replicas are to be deleted.
+func DeletionToProto(table catalog.TableID, partition catalog.Opt[catalog.PartitionID]) *pb.Deletion {
+	return &pb.Deletion{TableId: uint64(table), PartitionId: optTo[uint64](partition)}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stavedb/stave/api"
 	"github.com/stavedb/stave/catalog"
+	"github.com/stavedb/stave/raftnode"
 
 	pb "github.com/stavedb/stave/api/stave/v1"
 )
@@ -39,20 +40,17 @@ func (p *placementService) KeepAlive(ctx context.Context, r *pb.KeepAliveRequest
 	if n := len(r.GetLeases()); n < 1 || n > maxLeases {
 		return nil, refuse(catalog.ErrInvalidArgument, "leases are %d, want 1..%d", n, maxLeases)
 	}
-	leases := api.LeasesFromProto(r.GetLeases())
-	res, err := p.s.node.Submit(ctx, catalog.Envelope{}, catalog.RenewLeases{Leases: leases})
+	lost, err := p.s.node.KeepAlive(ctx, api.LeasesFromProto(r.GetLeases()))
 	if err != nil {
 		return nil, err
 	}
-	v, err := p.s.after(ctx, res.Revision)
+	st, err := p.s.node.Read(ctx, raftnode.Stale)
 	if err != nil {
 		return nil, err
 	}
-	out := &pb.KeepAliveResponse{Header: v.header}
-	for i, l := range leases {
-		if v.RenewalError(l, res.Revision) != nil {
-			out.Lost = append(out.Lost, r.GetLeases()[i])
-		}
+	out := &pb.KeepAliveResponse{Header: p.s.header(st)}
+	for _, l := range lost {
+		out.Lost = append(out.Lost, api.LeasesToProto([]catalog.Lease{l.Lease})...)
 	}
 	return out, nil
 }
@@ -64,6 +62,26 @@ func (p *placementService) UnregisterServer(ctx context.Context, r *pb.Unregiste
 
 // AssignPending implements pb.PlacementServer.
 func (p *placementService) AssignPending(ctx context.Context, r *pb.AssignPendingRequest) (*pb.WriteResponse, error) {
+	return p.s.plainWrite(ctx, r)
+}
+
+// TagServers implements pb.PlacementServer.
+func (p *placementService) TagServers(ctx context.Context, r *pb.TagServersRequest) (*pb.WriteResponse, error) {
+	return p.s.plainWrite(ctx, r)
+}
+
+// AdjustISR implements pb.PlacementServer.
+func (p *placementService) AdjustISR(ctx context.Context, r *pb.AdjustISRRequest) (*pb.WriteResponse, error) {
+	return p.s.plainWrite(ctx, r)
+}
+
+// ElectLeaders implements pb.PlacementServer.
+func (p *placementService) ElectLeaders(ctx context.Context, r *pb.ElectLeadersRequest) (*pb.WriteResponse, error) {
+	return p.s.plainWrite(ctx, r)
+}
+
+// AckDeletions implements pb.PlacementServer.
+func (p *placementService) AckDeletions(ctx context.Context, r *pb.AckDeletionsRequest) (*pb.WriteResponse, error) {
 	return p.s.plainWrite(ctx, r)
 }
 
