@@ -23,15 +23,16 @@ const module = "github.com/stavedb/stave"
 // A new package needs a row here; ARCHITECTURE.md explains the table.
 var arrows = map[string][]string{
 	"catalog":          {},
+	"autopartition":    {"catalog"},
 	"snapshots":        {"catalog", "internal/msgpack"},
 	"watch":            {"catalog"},
 	"feed":             {"catalog"},
 	"fsm":              {"catalog", "snapshots", "watch", "internal/msgpack"},
-	"raftnode":         {"catalog", "fsm", "snapshots", "watch", "internal/msgpack", "internal/raftlog", "internal/raftnet"},
+	"raftnode":         {"autopartition", "catalog", "fsm", "snapshots", "watch", "internal/msgpack", "internal/raftlog", "internal/raftnet"},
 	"routing":          {"catalog"},
 	"api":              {"catalog", "api/stave/v1"},
 	"api/stave/v1":     {},
-	"server":           {"api", "api/stave/v1", "catalog", "feed", "raftnode", "watch", "routing"},
+	"server":           {"api", "api/stave/v1", "autopartition", "catalog", "feed", "raftnode", "watch", "routing"},
 	"client":           {"api", "api/stave/v1", "catalog", "routing"},
 	"internal/msgpack": {},
 	"internal/raftlog": {},
