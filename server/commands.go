@@ -68,30 +68,22 @@ func (b *batcher) run(ctx context.Context) error {
 // answer puts the outcomes into the order of the commands. end is the first one
 // after which nothing more may be proposed.
 func (b *batcher) answer(outcomes []raftnode.Outcome) (msg *pb.CommandsResponse, end error) {
-	n := len(b.take)
-	slab := make([]pb.CommandOutcome, n)
-	msg = &pb.CommandsResponse{Outcomes: make([]*pb.CommandOutcome, n)}
+	msg = &pb.CommandsResponse{Outcomes: make([]*pb.CommandOutcome, len(b.take))}
 	var highest catalog.Revision
 	next := 0
 	for i := range b.take {
-		out := &slab[i]
-		out.Sequence = b.take[i].sequence
-		msg.Outcomes[i] = out
 		err := b.take[i].err
+		var result *catalog.Result
 		if err == nil {
 			o := &outcomes[next]
 			next++
 			if executed(o) {
-				out.Outcome = &pb.CommandOutcome_Result{Result: api.ResultToProto(&o.Result)}
-				highest = max(highest, o.Result.Revision)
-				continue
-			}
-			err = b.s.public(o.Err)
-			if end == nil && endsStream(err) {
+				result, highest = &o.Result, max(highest, o.Result.Revision)
+			} else if err = b.s.public(o.Err); end == nil && endsStream(err) {
 				end = err
 			}
 		}
-		out.Outcome = &pb.CommandOutcome_Error{Error: api.ErrorToProto(err)}
+		msg.Outcomes[i] = api.OutcomeToProto(b.take[i].sequence, result, err)
 	}
 	msg.Header = b.s.headerAt(highest)
 	return msg, end

@@ -83,8 +83,19 @@ func newCluster(t *testing.T, size int, tune func(*Config)) []*served {
 	}
 	for _, n := range out {
 		n.await(30*time.Second, "ready", func() error { return n.srv.ready(t.Context()) })
+		n.await(30*time.Second, "announcements", n.announced)
 	}
 	return out
+}
+
+// announced wants every member's API address in the node's state.
+func (s *served) announced() error {
+	for _, m := range s.node.Status().Members {
+		if m.APIAddr == "" {
+			return fmt.Errorf("%s did not announce itself", m.ID)
+		}
+	}
+	return nil
 }
 
 func testLog() *slog.Logger {

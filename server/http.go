@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stavedb/stave/api"
@@ -38,9 +37,7 @@ func (s *Server) openGateway() error {
 		return err
 	}
 	mux := runtime.NewServeMux(
-		runtime.WithMarshalerOption(runtime.MIMEWildcard, lines{&runtime.JSONPb{
-			MarshalOptions: protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true},
-		}}),
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, lines{api.HTTPMarshaler()}),
 		runtime.WithUnescapingMode(runtime.UnescapingModeAllCharacters),
 		runtime.WithErrorHandler(httpError),
 		runtime.WithRoutingErrorHandler(routingError),
@@ -104,7 +101,7 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 
 // lines is the JSON of the API. On a stream each message is one line, without a
 // wrapping, and an error is the last line.
-type lines struct{ *runtime.JSONPb }
+type lines struct{ runtime.Marshaler }
 
 // StreamContentType implements runtime.StreamContentType.
 func (lines) StreamContentType(any) string { return "application/x-ndjson" }
@@ -114,14 +111,14 @@ func (l lines) Marshal(v any) ([]byte, error) {
 	switch m := v.(type) {
 	case map[string]any:
 		if r, ok := m["result"]; ok && len(m) == 1 {
-			return l.JSONPb.Marshal(r)
+			return l.Marshaler.Marshal(r)
 		}
 	case map[string]proto.Message:
 		if st, ok := m["error"].(*spb.Status); ok {
-			return l.JSONPb.Marshal(api.ErrorJSON(spoken(status.FromProto(st))))
+			return l.Marshaler.Marshal(api.ErrorJSON(spoken(status.FromProto(st))))
 		}
 	}
-	return l.JSONPb.Marshal(v)
+	return l.Marshaler.Marshal(v)
 }
 
 // spoken is the error of a status, without the vocabulary of gRPC.

@@ -83,17 +83,12 @@ func (q *inbox) convert(out []queued, m *pb.CommandsRequest) ([]queued, error) {
 		return nil, refuse(catalog.ErrInvalidArgument, "client_id is %d, want %d in all messages of the stream", m.GetClientId(), q.client)
 	}
 	q.started, q.client = true, m.GetClientId()
-	if q.client == 0 && m.GetAck() != 0 {
-		return nil, refuse(catalog.ErrInvalidArgument, "ack is %d, want 0 while client_id is 0", m.GetAck())
-	}
 	for _, c := range m.GetCommands() {
 		item := queued{sequence: c.GetSequence(), size: proto.Size(c)}
-		item.sub.Command, item.err = api.CommandFromProto(c.GetCommand())
-		if q.client != 0 {
-			item.sub.Envelope = catalog.Envelope{Client: catalog.ClientID(q.client), Sequence: c.GetSequence(), Ack: m.GetAck()}
-			if c.GetSequence() == 0 {
-				item.err = refuse(catalog.ErrInvalidArgument, "sequence is 0, want 1 or above")
-			}
+		var ref api.Ref
+		if ref, item.err = api.StreamRef(m, c); item.err == nil {
+			item.sub.Envelope = envelope(ref)
+			item.sub.Command, item.err = api.CommandFromProto(c.GetCommand())
 		}
 		out = append(out, item)
 	}

@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -21,45 +19,20 @@ type watchService struct {
 	s *Server
 }
 
-// Watch implements pb.WatchServer. A goroutine of its own sends, so that the
-// call can end while a send is held up by a peer that does not read.
+// Watch implements pb.WatchServer.
 func (ws *watchService) Watch(r *pb.WatchRequest, out grpc.ServerStreamingServer[pb.WatchResponse]) error {
-	s := ws.s
 	filter, err := newWatchFilter(r)
 	if err != nil {
 		return err
 	}
-	w := &watcher{s: s, out: out, filter: filter, before: r.GetBeforeValues(), until: r.UntilRevision, cut: make(chan error, 1)}
-	if err := s.watches.add(w); err != nil {
-		return err
-	}
-	defer s.watches.remove(w)
-	if err := w.begin(out.Context(), r); err != nil {
-		return err
-	}
-	defer w.sub.Close()
-	s.metrics.watches.Inc()
-	defer s.metrics.watches.Dec()
-	ctx, cancel := context.WithCancel(out.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	s.group.Go(func() { ended <- w.run(ctx) })
-	select {
-	case err := <-ended:
-		return err
-	case err := <-w.cut:
-		s.metrics.cut.Inc()
-		return err
-	case <-s.closing:
-		return closingError()
-	}
+	w := &watcher{s: ws.s, filter: filter, before: r.GetBeforeValues(), until: r.UntilRevision}
+	return ws.s.follow(out, &w.sender, func() error { return w.begin(out.Context(), r) }, w.run)
 }
 
 // watcher is one watch.
 type watcher struct {
+	sender
 	s      *Server
-	out    grpc.ServerStream
-	sub    *watch.Subscription
 	filter watchFilter
 	before bool
 	until  *uint64
@@ -68,11 +41,6 @@ type watcher struct {
 	// from is where the watch starts, told the last revision the peer was told.
 	from, told catalog.Revision
 	synced     bool
-
-	// sending is when the send under way began, in nanoseconds since the epoch;
-	// 0: none is.
-	sending atomic.Int64
-	cut     chan error // one reason to end the call from outside
 }
 
 // beginTries bounds how often a start is tried that the history outruns.
@@ -127,12 +95,7 @@ func (w *watcher) subscribe(o watch.Options) error {
 }
 
 // run sends everything; nil is the end at until.
-func (w *watcher) run(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = w.s.panicked("Watch/Watch", p)
-		}
-	}()
+func (w *watcher) run(ctx context.Context) error {
 	if err := w.hello(); err != nil {
 		return err
 	}
@@ -223,11 +186,4 @@ func (w *watcher) event(b watch.Batch) (bool, error) {
 func (w *watcher) bookmark(rev catalog.Revision) error {
 	w.told = max(w.told, rev)
 	return w.send(&pb.WatchResponse{Message: &pb.WatchResponse_Bookmark{Bookmark: &pb.WatchBookmark{Revision: uint64(rev)}}})
-}
-
-// send may be held up as long as the peer does not read.
-func (w *watcher) send(m any) error {
-	w.sending.Store(time.Now().UnixNano())
-	defer w.sending.Store(0)
-	return w.out.SendMsg(m)
 }
