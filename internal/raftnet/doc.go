@@ -77,6 +77,8 @@
 //     others hear the leader.
 //   - Commit index. A follower commits up to min(leader's commit, own last index),
 //     which may be beyond what the append verified; see vetAppend.
+//   - Pipelines. A refusal in a pipeline under load can block its sender for
+//     ever; see pipeline.
 //   - Messages that stop the process: missing entries, configurations that do not
 //     decode. They are refused.
 //   - Size. Appends are cut to MaxAppend bytes when sent, received messages are

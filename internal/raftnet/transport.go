@@ -235,22 +235,5 @@ func (t *Transport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddres
 	if err != nil {
 		return nil, err
 	}
-	return &pipeline{AppendPipeline: p, t: t}, nil
-}
-
-// pipeline is raft's pipeline behind the gate.
-type pipeline struct {
-	raft.AppendPipeline
-	t *Transport
-}
-
-// AppendEntries sends one append, shortened to MaxAppend in place.
-func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
-	var f raft.AppendFuture
-	err := p.t.gate(func() (err error) {
-		trim(args, p.t.cfg.MaxAppend)
-		f, err = p.AppendPipeline.AppendEntries(args, resp)
-		return err
-	})
-	return f, err
+	return newPipeline(p, t), nil
 }
