@@ -136,13 +136,13 @@ func (a *attempts) end(ctx context.Context, t ticket, err error) error {
 func (a *attempts) lost(t ticket, err error) (error, bool) { //nolint:revive,staticcheck // the error decides first
 	if t.reg == nil {
 		if a.sent {
-			return a.tr.unknown(t, err), false
+			return a.tr.unknown(t, nil), false
 		}
 		return err, false
 	}
 	a.c.session.drop(t.reg)
 	if a.sent {
-		return a.tr.unknown(t, err), false
+		return a.tr.unknown(t, nil), false
 	}
 	return nil, true
 }
