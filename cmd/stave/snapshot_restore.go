@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/stavedb/stave/api"
+	"github.com/stavedb/stave/catalog"
+	"github.com/stavedb/stave/snapshots"
+
+	pb "github.com/stavedb/stave/api/stave/v1"
+)
+
+// restored is the JSON of a restore.
+type restored struct {
+	Incarnation       api.IncarnationText `json:"incarnation"`
+	Revision          uint64              `json:"revision"`
+	SourceIncarnation api.IncarnationText `json:"source_incarnation"`
+	SourceRevision    uint64              `json:"source_revision"`
+}
+
+func (a *app) snapshotRestore() *cobra.Command {
+	return &cobra.Command{
+		Use: "restore FILE", Short: "Replace the state of the whole cluster by a snapshot", Args: exactArgs(1),
+		Long: `Replace the state of the whole cluster by a snapshot. A new incarnation begins: every
+watch, cached layout and registered client ends with RESTORED. The file is checked
+here before anything is sent, and by the leader before anything is changed.`,
+		Example: "  stave snapshot restore backup.stave",
+		RunE: func(c *cobra.Command, args []string) error {
+			_, err := checkSnapshot(args[0], func(r io.Reader) (snapshots.Header, error) {
+				return snapshots.Verify(r, catalog.CurrentLevel)
+			})
+			if err != nil {
+				return err
+			}
+			return a.stream(c.Context(), func(ctx context.Context, s *session) error {
+				r, err := s.restoreSnapshot(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				h := api.ResultJSON(r.GetHeader())
+				v := restored{
+					Incarnation: h.Incarnation, Revision: h.Revision,
+					SourceIncarnation: api.IncarnationText(api.IncarnationFromProto(r.GetSourceIncarnation())), SourceRevision: r.GetSourceRevision(),
+				}
+				g := newGrid("INCARNATION", "REVISION", "SOURCE INCARNATION", "SOURCE REVISION")
+				g.add(v.Incarnation, v.Revision, v.SourceIncarnation, v.SourceRevision)
+				return a.show(v, g)
+			})
+		},
+	}
+}
+
+// restoreSnapshot sends a file to the leader: to any node first, and where that
+// one names the leader, there. A restore is sent once to the leader, and never
+// again: it is no write that could be told from its repetition.
+func (s *session) restoreSnapshot(ctx context.Context, path string) (*pb.SnapshotRestoreResponse, error) {
+	r, err := sendSnapshot(ctx, s.cluster, path)
+	var elsewhere *api.NotLeaderError
+	if err = fault(err); !errors.As(err, &elsewhere) || elsewhere.Addr == "" {
+		return r, err
+	}
+	conn, err := grpc.NewClient(elsewhere.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() //nolint:errcheck // nothing is in flight
+	r, err = sendSnapshot(ctx, pb.NewClusterClient(conn), path)
+	return r, fault(err)
+}
+
+func sendSnapshot(ctx context.Context, c pb.ClusterClient, path string) (*pb.SnapshotRestoreResponse, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, local("open snapshot: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	stream, err := c.SnapshotRestore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	buf := make([]byte, snapshotChunk)
+	for {
+		n, err := io.ReadFull(f, buf)
+		last := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !last {
+			return nil, local("read %s: %w", path, err)
+		}
+		err = stream.Send(&pb.SnapshotRestoreRequest{Data: buf[:n], Last: last})
+		if errors.Is(err, io.EOF) || last && err == nil {
+			return stream.CloseAndRecv() // or the error that ended the stream
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
