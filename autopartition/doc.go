@@ -23,4 +23,4 @@
 //   - Nothing below the bound of the retention is ever created.
 package autopartition
 
-import _ "time/tzdata" // zones must not depend on the machine a leader runs on
+import _ "time/tzdata" // zones must work on a machine without a zone database

@@ -38,6 +38,7 @@ func duties() []duty {
 		{"level", dutyInterval, (*Node).dutyLevel},
 		{"checksum", dutyInterval, (*Node).dutyChecksum},
 		{"compare", dutyInterval, (*Node).dutyCompare},
+		{"auto_partition", dutyInterval, dutyAutoPartition()},
 	}
 }
 

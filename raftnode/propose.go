@@ -118,6 +118,9 @@ type pending struct {
 
 // begin proposes at this node, which leads.
 func (n *Node) begin(l *leadership, env catalog.Envelope, cmd catalog.Command) (*pending, error) {
+	if err := n.judge(l, env, cmd); err != nil {
+		return nil, err
+	}
 	entry, err := fsm.AppendEntry(nil, n.envelope(l, env), cmd)
 	if err != nil {
 		return nil, err
