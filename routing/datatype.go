@@ -1,9 +1,13 @@
 package routing
 
 import (
+	"fmt"
 	"strconv"
-	"strings"
+
+	"github.com/stavedb/stave/catalog"
 )
+
+const maxDecimalPrecision = 38
 
 // Kind is the root of a data type, without its parameters. The zero Kind belongs to null values and to no type.
 type Kind uint8
@@ -62,76 +66,73 @@ func (k Kind) valueKind() Kind {
 	}
 }
 
-// Type is a column's data type. A Type from ParseType is complete: defaults are filled in and parameters are within
-// their bounds. Types are immutable by convention and may be shared.
+// kindOf is indexed by catalog.TypeRoot.
+var kindOf = [...]Kind{
+	catalog.BooleanType: KindBoolean, catalog.TinyIntType: KindTinyInt, catalog.SmallIntType: KindSmallInt,
+	catalog.IntType: KindInt, catalog.BigIntType: KindBigInt, catalog.FloatType: KindFloat,
+	catalog.DoubleType: KindDouble, catalog.DecimalType: KindDecimal, catalog.CharType: KindChar,
+	catalog.StringType: KindString, catalog.BinaryType: KindBinary, catalog.BytesType: KindBytes,
+	catalog.DateType: KindDate, catalog.TimeType: KindTime, catalog.TimestampType: KindTimestamp,
+	catalog.TimestampLTZType: KindTimestampLTZ, catalog.ArrayType: KindArray, catalog.MapType: KindMap,
+	catalog.RowType: KindRow,
+}
+
+// Type is a column's data type as far as keys need it: what is inside ARRAY, MAP and ROW, which can be no part of a
+// key, is not kept. Types are comparable and immutable by convention.
 type Type struct {
 	Kind      Kind
 	NotNull   bool
 	Length    int // CHAR and BINARY: 1..2147483647
 	Precision int // DECIMAL 1..38; TIME, TIMESTAMP, TIMESTAMP_LTZ 0..9
 	Scale     int // DECIMAL: 0..Precision
-
-	Key    *Type   // MAP: type of the keys
-	Elem   *Type   // ARRAY: type of the elements; MAP: type of the values
-	Fields []Field // ROW
 }
 
-// Field is a named member of a ROW type.
-type Field struct {
-	Name string
-	Type Type
+// TypeOf returns the type of a stored column. Text that catalog.ParseDataType has not made may give KindNull, which no
+// key accepts.
+func TypeOf(d catalog.DataType) Type {
+	t := Type{NotNull: !d.Nullable()}
+	if root := d.Root(); int(root) < len(kindOf) {
+		t.Kind = kindOf[root]
+	}
+	first, second := d.Params()
+	switch t.Kind {
+	case KindChar, KindBinary:
+		t.Length = first
+	case KindDecimal:
+		t.Precision, t.Scale = first, second
+	case KindTime, KindTimestamp, KindTimestampLTZ:
+		t.Precision = first
+	default: // the other kinds have no parameters
+	}
+	return t
 }
 
-// String returns the canonical form, with the parameters spelled out: "DECIMAL(5, 2) NOT NULL", "TIMESTAMP(6)".
-// ParseType(t.String()) equals t for every t that came from ParseType.
+// ParseType parses the text of a type as catalog.ParseDataType does, which is the one grammar of types. The error is
+// ErrType with the place and the bound.
+func ParseType(s string) (Type, error) {
+	d, err := catalog.ParseDataType(s)
+	if err != nil {
+		return Type{}, fmt.Errorf("%w: %w", ErrType, err)
+	}
+	return TypeOf(d), nil
+}
+
+// String returns the canonical form: "DECIMAL(5,2) NOT NULL", "TIMESTAMP(6)"; of a nested type only its root, "ARRAY".
 func (t Type) String() string {
-	var b strings.Builder
-	t.write(&b)
-	return b.String()
-}
-
-func (t Type) write(b *strings.Builder) {
-	b.WriteString(t.Kind.String())
+	s := t.Kind.String()
 	switch t.Kind {
 	case KindDecimal:
-		b.WriteString("(" + strconv.Itoa(t.Precision) + ", " + strconv.Itoa(t.Scale) + ")")
+		s += "(" + strconv.Itoa(t.Precision) + "," + strconv.Itoa(t.Scale) + ")"
 	case KindChar, KindBinary:
-		b.WriteString("(" + strconv.Itoa(t.Length) + ")")
+		s += "(" + strconv.Itoa(t.Length) + ")"
 	case KindTime, KindTimestamp, KindTimestampLTZ:
-		b.WriteString("(" + strconv.Itoa(t.Precision) + ")")
-	case KindArray:
-		b.WriteByte('<')
-		writeElem(b, t.Elem)
-		b.WriteByte('>')
-	case KindMap:
-		b.WriteByte('<')
-		writeElem(b, t.Key)
-		b.WriteString(", ")
-		writeElem(b, t.Elem)
-		b.WriteByte('>')
-	case KindRow:
-		b.WriteByte('<')
-		for i, f := range t.Fields {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString("`" + strings.ReplaceAll(f.Name, "`", "``") + "` ")
-			f.Type.write(b)
-		}
-		b.WriteByte('>')
+		s += "(" + strconv.Itoa(t.Precision) + ")"
 	default: // the other kinds have no parameters
 	}
 	if t.NotNull {
-		b.WriteString(" NOT NULL")
+		s += " NOT NULL"
 	}
-}
-
-func writeElem(b *strings.Builder, t *Type) {
-	if t == nil { // a hand-made Type; printing must not panic inside an error message
-		b.WriteByte('?')
-		return
-	}
-	t.write(b)
+	return s
 }
 
 // Column is a named, typed column.

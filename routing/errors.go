@@ -28,6 +28,8 @@ var (
 	ErrValueKind = errors.New("routing: value does not fit the column type")
 	// ErrValueRange is returned when a value is outside what its column's type can hold.
 	ErrValueRange = errors.New("routing: value out of range")
+	// ErrPartitionValue is returned when the text of a partition column may not be part of a partition name.
+	ErrPartitionValue = errors.New("routing: invalid partition value")
 	// ErrReservedValue is returned for text the Hudi key form uses as separator or placeholder.
 	ErrReservedValue = errors.New("routing: reserved value in a key column")
 )
@@ -44,14 +46,6 @@ var (
 	ErrBucketRange = errors.New("routing: bucket outside the partition")
 	// ErrParallelism is returned for a number of channels or readers below one, or a subtask outside it.
 	ErrParallelism = errors.New("routing: invalid parallelism")
-)
-
-// Returned for partition values and specs.
-var (
-	// ErrPartitionSpec is returned when a spec does not name exactly the partition keys of the table.
-	ErrPartitionSpec = errors.New("routing: invalid partition spec")
-	// ErrPartitionValue is returned when a partition value may not be part of a partition name.
-	ErrPartitionValue = errors.New("routing: invalid partition value")
 )
 
 // Returned when checkpoint fragments are restored.

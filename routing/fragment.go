@@ -3,6 +3,9 @@ package routing
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 const (
@@ -16,7 +19,7 @@ const (
 //	int32 version = 2 | int64 table id | int32 n | n entries
 //	entry: byte has partition (0, 1) | [int64 partition id] | int32 bucket | int64 offset
 //
-// The table ids of the entries are not written; an entry of another table, a negative partition id and another
+// The table ids of the entries are not written; an entry of another table, a partition id above 63 bits and another
 // version are ErrRestoreState. Frozen: checkpoints hold these bytes.
 func AppendFragment(dst []byte, f *Fragment) ([]byte, error) {
 	if f.Version != FragmentV2 {
@@ -33,8 +36,8 @@ func AppendFragment(dst []byte, f *Fragment) ([]byte, error) {
 		switch id := o.Bucket.PartitionID; {
 		case id == NoPartition:
 			dst = append(dst, 0)
-		case id < 0:
-			return dst[:start], fmt.Errorf("%w: negative partition id %d", ErrRestoreState, id)
+		case id > math.MaxInt64:
+			return dst[:start], fmt.Errorf("%w: partition id %d is above 63 bits", ErrRestoreState, id)
 		default:
 			dst = append(dst, 1)
 			dst = binary.BigEndian.AppendUint64(dst, uint64(id))
@@ -53,7 +56,7 @@ func DecodeFragment(data []byte) (*Fragment, error) {
 	}
 	f := &Fragment{
 		Version: int32(binary.BigEndian.Uint32(data)),
-		TableID: int64(binary.BigEndian.Uint64(data[4:])),
+		TableID: catalog.TableID(binary.BigEndian.Uint64(data[4:])),
 	}
 	n := int64(int32(binary.BigEndian.Uint32(data[12:])))
 	data = data[fragmentHeader:]
@@ -87,9 +90,9 @@ func (f *Fragment) decodeEntry(o *BucketOffset, data []byte) ([]byte, error) {
 	}
 	rest := data[1:]
 	if size == fragmentMaxEntry {
-		o.Bucket.PartitionID = int64(binary.BigEndian.Uint64(rest))
-		if o.Bucket.PartitionID < 0 {
-			return nil, fmt.Errorf("%w: negative partition id %d", ErrRestoreState, o.Bucket.PartitionID)
+		o.Bucket.PartitionID = catalog.PartitionID(binary.BigEndian.Uint64(rest))
+		if o.Bucket.PartitionID > math.MaxInt64 {
+			return nil, fmt.Errorf("%w: partition id %d is above 63 bits", ErrRestoreState, o.Bucket.PartitionID)
 		}
 		rest = rest[8:]
 	}

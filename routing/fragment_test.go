@@ -39,7 +39,7 @@ func TestAppendFragment_Refusals(t *testing.T) {
 	for name, f := range map[string]*Fragment{
 		"version":   {Version: FragmentV1, TableID: 7},
 		"table":     {Version: FragmentV2, TableID: 7, Offsets: []BucketOffset{{TableBucket{TableID: 8}, 1}}},
-		"partition": {Version: FragmentV2, TableID: 7, Offsets: []BucketOffset{{TableBucket{TableID: 7, PartitionID: -2}, 1}}},
+		"partition": {Version: FragmentV2, TableID: 7, Offsets: []BucketOffset{{TableBucket{TableID: 7, PartitionID: 1 << 63}, 1}}},
 	} {
 		got, err := AppendFragment([]byte("x"), f)
 		if !wantError(t, err, ErrRestoreState) || string(got) != "x" {

@@ -3,7 +3,10 @@ package routing
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 	"testing"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 // fuzzTypes are all kinds of key columns, with parameters around the bounds at which encodings change.
@@ -82,9 +85,14 @@ func FuzzKeyEncoder(f *testing.F) {
 			return
 		}
 		if name, err := n.Name(row); err == nil {
-			names := make([]string, len(cols))
-			if _, err := ParsePartitionName(names, name); err != nil {
-				t.Errorf("name %q of %#v: %v", name, row, err)
+			values := strings.Split(name, "$")
+			if len(values) != len(cols) {
+				t.Errorf("name %q of %#v has %d values", name, row, len(values))
+			}
+			for _, v := range values {
+				if err := catalog.CheckPartitionValue(v, false); err != nil {
+					t.Errorf("name %q of %#v: %v", name, row, err)
+				}
 			}
 		}
 	})

@@ -2,17 +2,17 @@ package routing
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stavedb/stave/catalog"
 )
 
-const (
-	partitionSeparator = '$' // between the values of a partition name; no value may contain it
-	reservedPrefix     = "__"
-	maxNameLength      = 200 // UTF-16 code units
-)
+const partitionSeparator = '$' // between the values of a partition name; no value may contain it
 
 // PartitionNamer turns the partition columns of a row into a partition name. It is immutable and may be used by any
 // number of goroutines at once.
@@ -61,7 +61,7 @@ func (n *PartitionNamer) Columns() []Column {
 }
 
 // Append appends the name of row's partition, the values joined by "$", to dst. Every value obeys
-// CheckPartitionValue, so two different specs never give the same name. On an error dst is returned with its old
+// catalog.CheckPartitionValue, so two different specs never give the same name. On an error dst is returned with its old
 // length.
 //
 // Errors: ErrArity; a *ColumnError with ErrNullKey, ErrValueKind, ErrValueRange or ErrPartitionValue.
@@ -81,15 +81,23 @@ func (n *PartitionNamer) Append(dst []byte, row []Value) ([]byte, error) {
 		}
 		from := len(dst)
 		dst = appendPartitionValue(dst, c.kind, v)
-		if !validName(dst[from:]) {
-			err := &ColumnError{
+		if !catalog.IsIdentifier(dst[from:]) {
+			return dst[:start], &ColumnError{
 				Format: "partition", Column: c.Name, Position: i, Type: c.Type, Err: ErrPartitionValue,
-				Bound: nameFault(string(dst[from:])),
+				Bound: partitionValueFault(string(dst[from:])),
 			}
-			return dst[:start], err
 		}
 	}
 	return dst, nil
+}
+
+// partitionValueFault says why v is no partition value.
+func partitionValueFault(v string) string {
+	err := catalog.CheckPartitionValue(v, false)
+	if refusal := (*catalog.Error)(nil); errors.As(err, &refusal) {
+		return refusal.Message
+	}
+	return ""
 }
 
 // Name is Append into a new string.
@@ -113,7 +121,7 @@ func (n *PartitionNamer) Name(row []Value) (string, error) {
 //	TIMESTAMP, TIMESTAMP_LTZ   2025-05-31-03-42-35_ and the fraction of the second without trailing zeros, in UTC
 //	FLOAT, DOUBLE              as Java prints it, with "_" for ".": 5_73, 1_0E10; NaN, Inf, -Inf
 //
-// The text need not be a legal partition value; CheckPartitionValue says. TIMESTAMP prints the year of its era, so an
+// The text need not be a legal partition value; catalog.CheckPartitionValue says. TIMESTAMP prints the year of its era, so an
 // instant before year 1 shares its text with a later one. Errors: a *ColumnError with ErrUnsupportedType, ErrNullKey,
 // ErrValueKind or ErrValueRange.
 func PartitionValue(c Column, v Value) (string, error) {
@@ -217,56 +225,23 @@ func appendPartitionFloat(dst []byte, f float64, appendText func([]byte) []byte)
 	return dst
 }
 
-// CheckPartitionValue returns nil if s may be one value of a partition name: 1 to 200 ASCII letters, digits, '_' and
-// '-'. With create set, the prefix "__" is refused as well: partitions that have it are internal, may exist and be
-// dropped, but are not created by users. The error wraps ErrPartitionValue and says what is wrong.
-func CheckPartitionValue(s string, create bool) error {
-	fault := nameFault(s)
-	if fault == "" && create && strings.HasPrefix(s, reservedPrefix) {
-		fault = "'" + reservedPrefix + "' is not allowed as prefix, it is reserved for internal partitions"
-	}
-	if fault == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: the partition value %s is invalid: %s", ErrPartitionValue, s, fault)
-}
-
-// validName is nameFault(s) == "" for the fast path; "." is no letter, so "." and ".." need no rule of their own here.
-func validName(s []byte) bool {
-	if len(s) == 0 || len(s) > maxNameLength {
-		return false
-	}
-	for _, c := range s {
-		if c != '-' && !isIdentByte(c) {
-			return false
+// PartitionMatches reports whether the partition with the given name has all the given values; it is how a partial spec
+// selects partitions. keys are the table's partition keys. A key the table does not have is
+// catalog.ErrPartitionSpecInvalid, since it would otherwise silently select nothing.
+func PartitionMatches(keys []string, name string, partial catalog.PartitionSpec) (bool, error) {
+	for _, want := range partial {
+		if !slices.Contains(keys, want.Key) {
+			return false, &catalog.Error{
+				Code:    catalog.ErrPartitionSpecInvalid,
+				Message: fmt.Sprintf("'%s' is none of the partition keys [%s]", want.Key, strings.Join(keys, ", ")),
+			}
 		}
 	}
-	return true
-}
-
-// nameFault says why s is no identifier, "" if it is one.
-func nameFault(s string) string {
-	switch {
-	case s == "":
-		return "the empty string is not allowed"
-	case s == "." || s == "..":
-		return "'" + s + "' is not allowed"
-	case utf16Length(s) > maxNameLength:
-		return fmt.Sprintf("the length of '%s' is longer than the max allowed length %d", s, maxNameLength)
-	case !validName([]byte(s)):
-		return "'" + s + "' contains one or more characters other than ASCII alphanumerics, '_' and '-'"
-	default:
-		return ""
-	}
-}
-
-func utf16Length(s string) int {
-	n := 0
-	for _, r := range s {
-		n++
-		if r > 0xffff {
-			n++
+	values := strings.Split(name, string(partitionSeparator))
+	for _, want := range partial {
+		if i := slices.Index(keys, want.Key); i >= len(values) || values[i] != want.Value {
+			return false, nil
 		}
 	}
-	return n
+	return true, nil
 }

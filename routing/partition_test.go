@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/stavedb/stave/catalog"
 )
 
 // S24: the partition value of every vector, and whether it may be used in a name.
@@ -25,13 +25,13 @@ func TestS24_PartitionValueVectors(t *testing.T) {
 		if err != nil || text != r.Text {
 			t.Errorf("%s %#v: %q, %v, want %q", r.Type, v, text, err, r.Text)
 		}
-		err = CheckPartitionValue(text, false)
+		err = catalog.CheckPartitionValue(text, false)
 		if r.Invalid == nil {
 			wantError(t, err, nil)
-		} else if wantError(t, err, ErrPartitionValue) && !strings.HasSuffix(err.Error(), *r.Invalid) {
+		} else if wantError(t, err, catalog.ErrPartitionSpecInvalid) && !strings.HasSuffix(err.Error(), *r.Invalid) {
 			t.Errorf("error %q does not say %q", err, *r.Invalid)
 		}
-		if refused := CheckPartitionValue(text, true) != nil; refused != (r.Invalid != nil || r.Reserved) {
+		if refused := catalog.CheckPartitionValue(text, true) != nil; refused != (r.Invalid != nil || r.Reserved) {
 			t.Errorf("create %q: refused %v", text, refused)
 		}
 		n, err := NewPartitionNamer([]Column{c})
@@ -117,79 +117,30 @@ func TestPartitionNamer_Append(t *testing.T) {
 	wantError(t, err, ErrKeyColumns)
 }
 
-// Specs resolve to names in key order, or are refused for the same reason as in the original.
-func TestResolvePartitionSpec_Vectors(t *testing.T) {
-	type row struct {
-		Keys      []string          `json:"keys"`
-		Spec      map[string]string `json:"spec"`
-		Create    bool              `json:"create"`
-		Name      string            `json:"name"`
-		Qualified string            `json:"qualified"`
-	}
-	reasons := []struct {
-		exception, text string
-		want            error
-	}{
-		{"size is not equal", "partition keys", ErrPartitionSpec},
-		{"does not contain partition key 'a'", "does not contain partition key 'a'", ErrPartitionSpec},
-		{"characters other than", "characters other than ASCII alphanumerics, '_' and '-'", ErrPartitionValue},
-		{"not allowed as prefix", "'__' is not allowed as prefix", ErrPartitionValue},
-		{"empty string", "the empty string is not allowed", ErrPartitionValue},
-		{"longer than", "is longer than the max allowed length 200", ErrPartitionValue},
-	}
-	for _, r := range readVectors[row](t, "partition_specs.json", 21).Rows {
-		spec, err := ResolvePartitionSpec(r.Keys, r.Spec, r.Create)
-		if !strings.HasPrefix(r.Name, "ERR ") {
-			if err != nil || spec.Name() != r.Name || spec.String() != r.Qualified {
-				t.Errorf("%v: %q %q, %v, want %q %q", r.Spec, spec.Name(), spec, err, r.Name, r.Qualified)
-			}
-			back, err := ParsePartitionName(r.Keys, r.Name)
-			if diff := cmp.Diff(spec, back); err != nil || diff != "" {
-				t.Errorf("parse %q: %v, (-want +got):\n%s", r.Name, err, diff)
-			}
-			continue
-		}
-		known := false
-		for _, reason := range reasons {
-			if !strings.Contains(r.Name, reason.exception) {
-				continue
-			}
-			known = true
-			if wantError(t, err, reason.want) && !strings.Contains(err.Error(), reason.text) {
-				t.Errorf("error %q does not say %q", err, reason.text)
-			}
-		}
-		if !known {
-			t.Errorf("no error is expected for %q", r.Name)
-		}
-	}
-}
-
 // A partial spec selects by the values of its own keys; a foreign key is an error instead of an empty selection.
-func TestPartitionSpec_Matches(t *testing.T) {
-	spec, err := ParsePartitionName([]string{"pt", "hour"}, "2025$11")
-	if err != nil {
-		t.Fatal(err)
+func TestPartitionMatches(t *testing.T) {
+	spec := func(kv ...string) (s catalog.PartitionSpec) {
+		for i := 0; i < len(kv); i += 2 {
+			s = append(s, catalog.Property{Key: kv[i], Value: kv[i+1]})
+		}
+		return s
 	}
 	for _, tt := range []struct {
-		partial map[string]string
+		name    string
+		partial catalog.PartitionSpec
 		want    bool
 		err     error
 	}{
-		{nil, true, nil},
-		{map[string]string{"pt": "2025"}, true, nil},
-		{map[string]string{"pt": "2025", "hour": "11"}, true, nil},
-		{map[string]string{"hour": "1"}, false, nil},
-		{map[string]string{"pt1": "2025"}, false, ErrPartitionSpec},
+		{"2025$11", nil, true, nil},
+		{"2025$11", spec("pt", "2025"), true, nil},
+		{"2025$11", spec("hour", "11", "pt", "2025"), true, nil},
+		{"2025$11", spec("hour", "1"), false, nil},
+		{"2025", spec("hour", "1"), false, nil},
+		{"2025$11", spec("pt1", "2025"), false, catalog.ErrPartitionSpecInvalid},
 	} {
-		got, err := spec.Matches(tt.partial)
+		got, err := PartitionMatches([]string{"pt", "hour"}, tt.name, tt.partial)
 		if !wantError(t, err, tt.err) || got != tt.want {
-			t.Errorf("%v: %v, want %v", tt.partial, got, tt.want)
-		}
-	}
-	for _, name := range []string{"2025", "2025$11$3", "2025$", "$11", ""} {
-		if _, err := ParsePartitionName([]string{"pt", "hour"}, name); err == nil {
-			t.Errorf("name %q is accepted", name)
+			t.Errorf("%v of %s: %v, want %v", tt.partial, tt.name, got, tt.want)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package routing
 
 import (
 	"fmt"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 // The versions of checkpoint fragments.
@@ -20,7 +22,7 @@ type BucketOffset struct {
 // does not list were at 0.
 type Fragment struct {
 	Version int32
-	TableID int64 // FragmentV2 only
+	TableID catalog.TableID // FragmentV2 only
 	Offsets []BucketOffset
 }
 
@@ -72,11 +74,11 @@ type Restored struct {
 // (it was created again), a negative offset and a bucket its live partition does not have are ErrRestoreState. Entries
 // of partitions that are gone are ignored, even if they conflict. The same bucket with two offsets is a *ConflictError;
 // with the same offset twice it is fine.
-func MergeFragments(tableID int64, live []PartitionBuckets, fragments []*Fragment) (Restored, error) {
+func MergeFragments(tableID catalog.TableID, live []PartitionBuckets, fragments []*Fragment) (Restored, error) {
 	if err := checkFragments(tableID, fragments); err != nil {
 		return Restored{}, err
 	}
-	counts := make(map[int64]int32, len(live))
+	counts := make(map[catalog.PartitionID]int32, len(live))
 	for _, p := range live {
 		counts[p.ID] = p.Count
 	}
@@ -107,7 +109,7 @@ func MergeFragments(tableID int64, live []PartitionBuckets, fragments []*Fragmen
 }
 
 // checkFragments checks what can be said of the fragments as a whole.
-func checkFragments(tableID int64, fragments []*Fragment) error {
+func checkFragments(tableID catalog.TableID, fragments []*Fragment) error {
 	if len(fragments) == 0 {
 		return fmt.Errorf("%w: the checkpoint has no fragment", ErrRestoreState)
 	}
@@ -144,7 +146,7 @@ type RecoveryPlan struct {
 
 // OwnedBuckets returns the buckets that subtask recovers, partition by partition and by number. They are the very
 // buckets whose rows the Shuffle sends to it, each partition with its own count. Errors as from Shuffle.Owns.
-func OwnedBuckets(s Shuffle, subtask int32, tableID int64, live []PartitionBuckets) ([]TableBucket, error) {
+func OwnedBuckets(s Shuffle, subtask int32, tableID catalog.TableID, live []PartitionBuckets) ([]TableBucket, error) {
 	var owned []TableBucket
 	for _, p := range live {
 		if p.Count < 1 {

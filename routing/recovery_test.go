@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 const recoveryTable = 7
@@ -17,7 +19,7 @@ func recoveryLive() []PartitionBuckets {
 	return []PartitionBuckets{{ID: 0, Name: "p1", Count: 2}, {ID: 1, Name: "p2", Count: 4}}
 }
 
-func recoveryBucket(partition int64, bucket int32) TableBucket {
+func recoveryBucket(partition catalog.PartitionID, bucket int32) TableBucket {
 	return TableBucket{TableID: recoveryTable, PartitionID: partition, Bucket: bucket}
 }
 
@@ -163,7 +165,7 @@ func TestOwnedBuckets_Partition(t *testing.T) {
 		live := make([]PartitionBuckets, rapid.IntRange(0, 4).Draw(t, "partitions"))
 		for i := range live {
 			live[i] = PartitionBuckets{
-				ID: int64(i), Name: rapid.StringMatching(`[a-zA-Z0-9_-]{1,12}`).Draw(t, "name"),
+				ID: catalog.PartitionID(i), Name: rapid.StringMatching(`[a-zA-Z0-9_-]{1,12}`).Draw(t, "name"),
 				Count: rapid.Int32Range(1, 20).Draw(t, "count"),
 			}
 		}
@@ -218,7 +220,7 @@ func TestBuckets_OwnCount(t *testing.T) {
 func TestS103_SplitOwners(t *testing.T) {
 	tests := []struct {
 		name      string
-		partition int64
+		partition catalog.PartitionID
 		count     int32
 		want      []int32
 	}{
@@ -258,8 +260,11 @@ func TestS103_SplitOwners(t *testing.T) {
 // Buckets sort by table, partition and number and print what they are.
 func TestTableBucket_CompareAndString(t *testing.T) {
 	sorted := []TableBucket{
-		{TableID: 1, PartitionID: NoPartition, Bucket: 5}, {TableID: 1, PartitionID: 0, Bucket: 4},
-		{TableID: 1, PartitionID: 2, Bucket: 0}, {TableID: 1, PartitionID: 2, Bucket: 1}, {TableID: 2, PartitionID: 0},
+		{TableID: 1, PartitionID: NoPartition, Bucket: 5},
+		{TableID: 1, PartitionID: 0, Bucket: 4},
+		{TableID: 1, PartitionID: 2, Bucket: 0},
+		{TableID: 1, PartitionID: 2, Bucket: 1},
+		{TableID: 2, PartitionID: 0},
 	}
 	for i, a := range sorted {
 		for j, b := range sorted {

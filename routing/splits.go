@@ -4,16 +4,20 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
+
+	"github.com/stavedb/stave/catalog"
 )
 
-// NoPartition is the partition id of a table without partitions. Real ids start at 0.
-const NoPartition int64 = -1
+// NoPartition is the partition id of a table without partitions. Real ids start at 0 and
+// stay below 2^63. As an int64, the form of other systems, it is -1.
+const NoPartition catalog.PartitionID = math.MaxUint64
 
 // TableBucket names one bucket of one incarnation of a table: ids, not names, so that a table or partition that was
 // dropped and created again is another one.
 type TableBucket struct {
-	TableID     int64
-	PartitionID int64 // NoPartition for a table without partitions
+	TableID     catalog.TableID
+	PartitionID catalog.PartitionID // NoPartition for a table without partitions
 	Bucket      int32
 }
 
@@ -28,12 +32,12 @@ func (b TableBucket) String() string {
 // Compare orders buckets by table, partition and number.
 func (b TableBucket) Compare(o TableBucket) int {
 	return cmp.Or(
-		cmp.Compare(b.TableID, o.TableID), cmp.Compare(b.PartitionID, o.PartitionID), cmp.Compare(b.Bucket, o.Bucket))
+		cmp.Compare(b.TableID, o.TableID), cmp.Compare(int64(b.PartitionID), int64(o.PartitionID)), cmp.Compare(b.Bucket, o.Bucket))
 }
 
 // PartitionBuckets is a partition with its own bucket count, fixed at its creation.
 type PartitionBuckets struct {
-	ID    int64 // NoPartition for a table without partitions
+	ID    catalog.PartitionID // NoPartition for a table without partitions
 	Name  string
 	Count int32
 }
@@ -49,7 +53,7 @@ func (p PartitionBuckets) Ref() PartitionRef {
 // Buckets yields every bucket of the given partitions, in their order and by number: partitions with 2 and 4 buckets
 // give 6. Every enumeration of a table's buckets goes through here, because the table's default count says nothing
 // about the partitions it already has.
-func Buckets(tableID int64, partitions []PartitionBuckets) iter.Seq2[PartitionBuckets, TableBucket] {
+func Buckets(tableID catalog.TableID, partitions []PartitionBuckets) iter.Seq2[PartitionBuckets, TableBucket] {
 	return func(yield func(PartitionBuckets, TableBucket) bool) {
 		for _, p := range partitions {
 			for b := range p.Count {
@@ -64,7 +68,7 @@ func Buckets(tableID int64, partitions []PartitionBuckets) iter.Seq2[PartitionBu
 // SplitOwner returns the reader, 0..readers-1, of a bucket: the buckets of a partition go to consecutive readers, from
 // one that depends on the partition id, from 0 for NoPartition. A negative bucket is ErrBucketRange, readers < 1 is
 // ErrParallelism.
-func SplitOwner(partitionID int64, bucket, readers int32) (int32, error) {
+func SplitOwner(partitionID catalog.PartitionID, bucket, readers int32) (int32, error) {
 	if readers < 1 {
 		return 0, fmt.Errorf("%w: %d readers, at least 1 is needed", ErrParallelism, readers)
 	}
@@ -73,7 +77,7 @@ func SplitOwner(partitionID int64, bucket, readers int32) (int32, error) {
 	}
 	var start int32
 	if partitionID != NoPartition {
-		folded := uint32(partitionID) ^ uint32(uint64(partitionID)>>32)
+		folded := uint32(partitionID) ^ uint32(partitionID>>32)
 		start = int32((folded*31)&0x7fffffff) % readers
 	}
 	return int32((int64(start) + int64(bucket)) % int64(readers)), nil
