@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -68,7 +70,7 @@ func loopbackNode(tb testing.TB) (*raftnode.Node, *grpc.ClientConn) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = conn.Close() }) //nolint:errcheck // the test is over
+	tb.Cleanup(func() { _ = conn.Close() })                                       //nolint:errcheck // the test is over
 	for n.Read(timeout(tb, 20*time.Second), raftnode.Linearizable); !n.Ready(); { //nolint:errcheck // Ready decides
 		if tb.Context().Err() != nil {
 			tb.Fatal("the node does not become ready")
@@ -141,7 +143,7 @@ func invoke(t *testing.T, conn *grpc.ClientConn, m protoreflect.MethodDescriptor
 	context.AfterFunc(short, cancel) // a watch has no end
 	for range 100 {
 		if err := s.RecvMsg(res); err != nil {
-			if short.Err() != nil || err.Error() == "EOF" {
+			if errors.Is(err, io.EOF) || short.Err() != nil && status.Code(err) == codes.Canceled {
 				return nil
 			}
 			return err

@@ -117,7 +117,7 @@ func compactedAndSnapshot(t *testing.T, n *served, old *pb.ResponseHeader) {
 func TestSnapshot_RestoreRefusals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		dir := t.TempDir()
-		s := newServed(t, func(c *Config) { c.SpoolDir, c.MaxSnapshot = dir, 1 << 20 })
+		s := newServed(t, func(c *Config) { c.SpoolDir, c.MaxSnapshot = dir, 1<<20 })
 		s.put("k")
 		data := s.save()
 		damaged := bytes.Clone(data)
