@@ -96,10 +96,20 @@ func (s *diskLogStore) LastIndex() (i uint64, err error) {
 	return i, err
 }
 
-// GetLog implements raft.LogStore.
+// GetLog implements raft.LogStore. raft-wal goes on returning deleted entries
+// as long as its newest segment holds them; a log must be one thing whoever
+// asks, and a leader that still finds them sends entries instead of the snapshot
+// that replaced them.
 func (s *diskLogStore) GetLog(index uint64, l *raft.Log) error {
 	return s.read(func(f logFile) error {
-		_, err := s.readEntry(f, index, l)
+		first, err := f.FirstIndex()
+		if err != nil {
+			return err
+		}
+		if index < first || first == 0 {
+			return raft.ErrLogNotFound
+		}
+		_, err = s.readEntry(f, index, l)
 		return err
 	})
 }
