@@ -69,7 +69,7 @@ func namesBetween(from, to time.Time, step time.Duration, layout string) (out []
 	return out
 }
 
-// Over three days in which the leader moves, by transfer and by crash, every
+// Over two days in which the leader moves, by transfer and by crash, every
 // partition that is due is created exactly once, and what is too old goes.
 func TestNode_AutoPartition_OnceThroughLeaderChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestNode_AutoPartition_OnceThroughLeaderChanges(t *testing.T) {
 				t.Errorf("%s has %v soon after its creation, want %v", path, live, want)
 			}
 		}
-		end := start.Truncate(24 * time.Hour).Add(3*24*time.Hour + 30*time.Minute)
+		end := start.Truncate(24 * time.Hour).Add(2*24*time.Hour + 30*time.Minute)
 		moves := 0
 		for clock.Wall().Before(end.Add(-2 * time.Hour)) {
 			time.Sleep(time.Duration(random.IntN(60_000)) * time.Millisecond)
@@ -151,7 +151,7 @@ func TestNode_AutoPartition_DropAndRecreate(t *testing.T) {
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(seed, 0))
 		partitions := 0
-		for range 200 {
+		for range 100 {
 			n := c.leader()
 			if random.IntN(20) == 0 {
 				if err := n.TransferLeadership(t.Context(), ""); err != nil {
@@ -178,6 +178,51 @@ func TestNode_AutoPartition_DropAndRecreate(t *testing.T) {
 		c.converge()
 		if left := c.leader().fsm.State().Counts().Partitions; left != 0 {
 			t.Errorf("%d partitions are left of dropped tables", left)
+		}
+	})
+}
+
+// What was planned before a table or a partition was replaced by another one of
+// its name does not touch the new one.
+func TestNode_AutoPartition_PlannedForThePredecessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := fastClock{time.Now().UTC()}
+		c := newCluster(t, 1, LogStoreWAL, useClock(clock))
+		n := c.leader()
+		l := n.lead.Load()
+		c.propose(n, catalog.CreateDatabase{Name: "d"})
+		c.propose(n, timeTable("d.create", "HOUR", 4, 1))
+		c.propose(n, timeTable("d.drop", "HOUR", 0, 0))
+		old := catalog.PartitionSpec{{Key: "dt", Value: clock.Wall().Format("2006010215")}}
+		c.propose(n, catalog.CreatePartitions{Table: "d.drop", Specs: []catalog.PartitionSpec{old}})
+		late := catalog.Millis(clock.Wall().Add(time.Hour).UnixMilli())
+		a := &autoPartitions{trouble: map[catalog.TableID]catalog.Code{}}
+		orders, _ := a.due(n, n.fsm.State(), late, true)
+		if len(orders) != 2 {
+			t.Fatalf("%d orders, want a creation and a drop", len(orders))
+		}
+		c.propose(n, catalog.DropTable{Table: "d.create"})
+		plain := timeTable("d.create", "HOUR", 4, 1)
+		plain.Properties = nil
+		c.propose(n, plain)
+		c.propose(n, catalog.DropPartitions{Table: "d.drop", Specs: []catalog.PartitionSpec{old}})
+		again := c.propose(n, catalog.CreatePartitions{Table: "d.drop", Specs: []catalog.PartitionSpec{old}})
+		if err := a.carryOut(n, c.timeout(5*time.Second), l, orders); err != nil {
+			t.Fatal(err)
+		}
+		st := n.fsm.State()
+		table, _ := st.Table("d.create")
+		if _, live := made(st, table); len(live) != 0 {
+			t.Errorf("the new table got %v", live)
+		}
+		id, _ := again.FirstID()
+		if _, ok := st.PartitionByID(catalog.PartitionID(id)); !ok {
+			t.Error("the new partition was dropped for the old one")
+		}
+		deposed := *l
+		deposed.fence.Coordinator++
+		if err := a.carryOut(n, c.timeout(5*time.Second), &deposed, orders); !isCode(err, catalog.ErrFenced) {
+			t.Errorf("under another term: %v, want %v", err, catalog.ErrFenced)
 		}
 	})
 }

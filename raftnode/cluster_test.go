@@ -207,3 +207,33 @@ func (c *cluster) caughtUp(n, with *Node) {
 		c.t.Fatalf("%s does not get to revision %d: %v; %+v", n.cfg.ID, want, err, n.Status())
 	}
 }
+
+// join adds a node that is not in the initial cluster, and opens it.
+func (c *cluster) join(id string) *Node {
+	c.t.Helper()
+	opened := c.opening(id)
+	time.Sleep(time.Second)
+	if err := c.leader().AddMember(c.timeout(30*time.Second), id, id+":7001"); err != nil {
+		c.t.Fatalf("add %s: %v", id, err)
+	}
+	if err := <-opened; err != nil {
+		c.t.Fatalf("open %s: %v", id, err)
+	}
+	return c.nodes[id]
+}
+
+// opening opens a node beside the test, which must take the outcome.
+func (c *cluster) opening(id string) <-chan error {
+	ch := make(chan error, 1)
+	cfg := c.config(id)
+	go func() {
+		ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+		defer cancel()
+		n, err := Open(ctx, cfg)
+		if err == nil {
+			c.nodes[id] = n
+		}
+		ch <- err
+	}()
+	return ch
+}

@@ -96,7 +96,7 @@ func (n *Node) openEngine() (*engine, error) {
 		return nil, err
 	}
 	e.trans = raftnet.NewTransport(raftnet.TransportConfig{
-		Mux: n.mux, Logger: newHCLog(n.cfg.Logger), BeforeSnapshot: e.beforeInstall,
+		Mux: n.mux, Logger: newHCLog(n.cfg.Logger), Covered: e.covers, BeforeSnapshot: e.beforeInstall,
 		AfterSnapshot: func(index, term uint64, installed bool) { n.afterInstall(e, index, term, installed) },
 	})
 	e.trans.SetGate(n.gated.Load())

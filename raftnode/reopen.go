@@ -14,6 +14,19 @@ import (
 // sends the snapshot once more.
 const answerLeaves = 50 * time.Millisecond
 
+// covers reports whether raft has applied everything up to an index and has the
+// entry of that term there.
+func (e *engine) covers(index, term uint64) bool {
+	if e.raft.AppliedIndex() < index {
+		return false
+	}
+	if i, t, err := e.snaps.newest(); err == nil && i == index {
+		return t == term
+	}
+	l, err := e.stores.Get(index)
+	return err == nil && l.Term == term
+}
+
 // beforeInstall notes whether raft has a log of its own when it is given a
 // snapshot.
 func (e *engine) beforeInstall(uint64, uint64) {

@@ -1,7 +1,6 @@
 package raftnode
 
 import (
-	"fmt"
 	"maps"
 	"runtime/debug"
 	"slices"
@@ -137,7 +136,7 @@ func (n *Node) health() []HealthIssue {
 			if h.Trouble.Kind != raftlog.TroubleStalled {
 				code = catalog.ErrNoSpace
 			}
-			out = append(out, HealthIssue{Code: code.String(), Message: fmt.Sprintf("%s: %v", h.Trouble.Op, h.Trouble.Err)})
+			out = append(out, HealthIssue{Code: code.String(), Message: "writes are held: " + h.Trouble.String()})
 		}
 	}
 	if d := n.diverged.Load(); d != nil {

@@ -1,6 +1,7 @@
 package raftnet
 
 import (
+	"io"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -37,6 +38,7 @@ func newFeed(t *Transport) *feed {
 func (f *feed) run() {
 	defer f.timer.Stop()
 	for {
+		f.skipCovered()
 		var out chan<- raft.RPC
 		var next raft.RPC
 		if f.current == nil && len(f.waiting) > 0 && !f.t.held.Load() {
@@ -87,6 +89,33 @@ func (f *feed) admit(rpc raft.RPC) {
 		f.standIn()
 	}
 	f.arm()
+}
+
+// skipCovered acknowledges snapshots at the head of the queue that raft is
+// past.
+func (f *feed) skipCovered() {
+	for f.current == nil && len(f.waiting) > 0 && f.waiting[0].snapshot != nil && !f.waiting[0].announced {
+		m := f.waiting[0]
+		view := f.t.view.Load()
+		if view == nil {
+			return
+		}
+		follower, term, leader := (*view)()
+		if !follower || term != m.snapshot.Term || leader == "" || leader != string(m.snapshot.ID) ||
+			!f.t.cfg.Covered(m.snapshot.LastLogIndex, m.snapshot.LastLogTerm) {
+			return
+		}
+		f.waiting = f.waiting[1:]
+		id := []byte(f.t.LocalAddr())
+		f.t.wg.Add(1)
+		go func() {
+			defer f.t.wg.Done()
+			_, err := io.Copy(io.Discard, m.rpc.Reader) // ends with the connection, and when nothing comes
+			m.rpc.Respond(&raft.InstallSnapshotResponse{
+				RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: id, Addr: id}, Term: term, Success: err == nil,
+			}, err)
+		}()
+	}
 }
 
 // offer returns the message as raft gets it: answered to the feed.

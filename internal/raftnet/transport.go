@@ -37,6 +37,12 @@ type TransportConfig struct {
 	// BusyAfter is how long raft may work on one message before heartbeats are
 	// answered on its behalf. Default: 20 ms.
 	BusyAfter time.Duration
+	// Covered reports whether raft has applied all of a snapshot that ends at an
+	// index and term, and has the same entry there. Such a snapshot, from the
+	// leader raft follows, is acknowledged and not installed: it comes late, and
+	// installing it would throw away what was acknowledged behind it. It is called
+	// like BeforeSnapshot. Default: never.
+	Covered func(index, term uint64) bool
 	// BeforeSnapshot is called before raft is given a snapshot to install, and
 	// AfterSnapshot when raft has answered, before the answer is sent. Both run on
 	// the goroutine that feeds raft: they must return soon and must not close the
@@ -61,6 +67,9 @@ func (c TransportConfig) withDefaults() TransportConfig {
 	}
 	if c.BusyAfter <= 0 {
 		c.BusyAfter = 20 * time.Millisecond
+	}
+	if c.Covered == nil {
+		c.Covered = func(uint64, uint64) bool { return false }
 	}
 	if c.BeforeSnapshot == nil {
 		c.BeforeSnapshot = func(uint64, uint64) {}
