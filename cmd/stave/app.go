@@ -114,6 +114,7 @@ change of the table's default is one atomic command.`,
 		a.versionCommand(), a.completionCommand(),
 	)
 	a.refuseStrayWords(root)
+	a.completeVerbs(root)
 	return root
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stavedb/stave/api"
+	"github.com/stavedb/stave/catalog"
 
 	pb "github.com/stavedb/stave/api/stave/v1"
 )
@@ -29,12 +30,17 @@ func (a *app) clusterCommand() *cobra.Command {
 func (a *app) clusterStatus() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Show members, leader, revision and counts", Args: exactArgs(0),
-		Long: `Show the cluster as the answering node sees it. With --consistency stale it answers
-also while there is no leader.`,
-		Example: "  stave cluster status --consistency stale",
+		Long: `Show the cluster as the answering node sees it, also while there is no leader: unlike
+other reads this one is stale unless --consistency says otherwise. Limits are those
+in force where a database sets none of its own.`,
+		Example: "  stave cluster status --consistency linearizable",
 		RunE: func(c *cobra.Command, _ []string) error {
+			read := a.read()
+			if c.Flags().Changed("consistency") && read == nil {
+				read = &pb.Consistency{Level: pb.ConsistencyLevel_CONSISTENCY_LEVEL_LINEARIZABLE}
+			}
 			return a.call(c.Context(), func(ctx context.Context, s *session) error {
-				r, err := s.cluster.Status(ctx, &pb.StatusRequest{Consistency: a.read()})
+				r, err := s.cluster.Status(ctx, &pb.StatusRequest{Consistency: read})
 				if err != nil {
 					return err
 				}
@@ -46,6 +52,7 @@ also while there is no leader.`,
 
 func (a *app) showStatus(r *pb.StatusResponse) error {
 	v := api.ClusterStatusJSON(r)
+	v.Limits = effectiveLimits(v.Limits)
 	if a.json() {
 		return a.show(v, nil)
 	}
@@ -79,8 +86,29 @@ func (a *app) showStatus(r *pb.StatusResponse) error {
 	return g.write(a.out)
 }
 
+// effectiveLimits fills those that the cluster does not set.
+func effectiveLimits(l api.Limits) api.Limits {
+	fill := func(v *uint32, def uint32) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	fill(&l.Buckets, catalog.DefaultLimits.Buckets)
+	fill(&l.Partitions, catalog.DefaultLimits.Partitions)
+	fill(&l.Replicas, catalog.DefaultLimits.Replicas)
+	return l
+}
+
 func limitsText(l api.Limits) string {
-	return fmt.Sprintf("%d buckets, %d partitions per table, %d replicas per command", l.Buckets, l.Partitions, l.Replicas)
+	text := func(set, def uint32) string {
+		if set == 0 {
+			return fmt.Sprintf("%d (default)", def)
+		}
+		return fmt.Sprint(set)
+	}
+	d := catalog.DefaultLimits
+	return fmt.Sprintf("buckets %s, partitions per table %s, replicas per command %s",
+		text(l.Buckets, d.Buckets), text(l.Partitions, d.Partitions), text(l.Replicas, d.Replicas))
 }
 
 func (a *app) clusterAdd() *cobra.Command {
@@ -131,7 +159,11 @@ func (a *app) clusterTransfer() *cobra.Command {
 				req.NodeId = args[0]
 			}
 			return a.call(c.Context(), func(ctx context.Context, s *session) error {
-				r, err := s.cluster.TransferLeadership(ctx, req)
+				if _, err := s.cluster.TransferLeadership(ctx, req); err != nil {
+					return err
+				}
+				// The answer came before the new leader was known; this one waits for it.
+				r, err := s.cluster.Status(ctx, &pb.StatusRequest{})
 				if err != nil {
 					return err
 				}

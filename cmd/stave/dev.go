@@ -64,6 +64,7 @@ func (a *app) runDev(ctx context.Context, f devFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	a.tuneMemory()
 	if f.dir == "" {
 		if f.dir, err = os.MkdirTemp("", "stave-dev-*"); err != nil {
 			return local("temporary directory: %w", err)

@@ -14,13 +14,13 @@ import (
 
 // serverFlags are the flags of a node.
 type serverFlags struct {
-	raft                              raftnode.Config
-	apiAddr, httpAddr                 string
-	advertiseAPI, advertiseHTTP       string
-	cluster                           []string
-	logStore, logLevel, logFormat     string
-	pprof                             bool
-	config                            string
+	raft                          raftnode.Config
+	apiAddr, httpAddr             string
+	advertiseAPI, advertiseHTTP   string
+	cluster                       []string
+	logStore, logLevel, logFormat string
+	pprof                         bool
+	config                        string
 }
 
 func (a *app) serverCommand() *cobra.Command {
@@ -33,7 +33,9 @@ raft_addr; a flag wins over a variable, a variable over the file.
 
 All initial members must be given the same --initial-cluster. A new data directory
 waits until every one of them has answered; meanwhile /livez answers on the HTTP port
-and /readyz does not.`,
+and /readyz does not.
+
+The garbage collector is set for speed; GOGC, if set, is obeyed instead.`,
 		Example: `  stave server --id n1 --data-dir /var/lib/stave \
     --raft-addr 10.0.0.1:7201 --api-addr 10.0.0.1:7401 --http-addr 10.0.0.1:7501 \
     --initial-cluster n1=10.0.0.1:7201,n2=10.0.0.2:7201,n3=10.0.0.3:7201`,
@@ -45,6 +47,7 @@ and /readyz does not.`,
 			if err != nil {
 				return err
 			}
+			a.tuneMemory()
 			return runServer(c.Context(), cfg)
 		},
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -33,7 +34,7 @@ watch, cached layout and registered client ends with RESTORED. The file is check
 here before anything is sent, and by the leader before anything is changed.`,
 		Example: "  stave snapshot restore backup.stave",
 		RunE: func(c *cobra.Command, args []string) error {
-			_, err := checkSnapshot(args[0], func(r io.Reader) (snapshots.Header, error) {
+			source, err := checkSnapshot(args[0], func(r io.Reader) (snapshots.Header, error) {
 				return snapshots.Verify(r, catalog.CurrentLevel)
 			})
 			if err != nil {
@@ -47,7 +48,7 @@ here before anything is sent, and by the leader before anything is changed.`,
 				h := api.ResultJSON(r.GetHeader())
 				v := restored{
 					Incarnation: h.Incarnation, Revision: h.Revision,
-					SourceIncarnation: api.IncarnationText(api.IncarnationFromProto(r.GetSourceIncarnation())), SourceRevision: r.GetSourceRevision(),
+					SourceIncarnation: api.IncarnationText(source.Incarnation), SourceRevision: uint64(source.Revision),
 				}
 				g := newGrid("INCARNATION", "REVISION", "SOURCE INCARNATION", "SOURCE REVISION")
 				g.add(v.Incarnation, v.Revision, v.SourceIncarnation, v.SourceRevision)
@@ -71,8 +72,17 @@ func (s *session) restoreSnapshot(ctx context.Context, path string) (*pb.Snapsho
 		return nil, err
 	}
 	defer conn.Close() //nolint:errcheck // nothing is in flight
-	r, err = sendSnapshot(ctx, pb.NewClusterClient(conn), path)
-	return r, fault(err)
+	return sendSnapshot(ctx, pb.NewClusterClient(conn), path)
+}
+
+// restoreOutcome is the error of a restore that was sent whole: where no node
+// answered, it may have happened.
+func restoreOutcome(err error) error {
+	err = fault(err)
+	if rpc := (*api.RPCError)(nil); !errors.As(err, &rpc) {
+		return err
+	}
+	return fmt.Errorf("restore: %w: %w", catalog.ErrOutcomeUnknown, err)
 }
 
 func sendSnapshot(ctx context.Context, c pb.ClusterClient, path string) (*pb.SnapshotRestoreResponse, error) {
@@ -94,7 +104,8 @@ func sendSnapshot(ctx context.Context, c pb.ClusterClient, path string) (*pb.Sna
 		}
 		err = stream.Send(&pb.SnapshotRestoreRequest{Data: buf[:n], Last: last})
 		if errors.Is(err, io.EOF) || last && err == nil {
-			return stream.CloseAndRecv() // or the error that ended the stream
+			r, err := stream.CloseAndRecv() // or the error that ended the stream
+			return r, restoreOutcome(err)
 		}
 		if err != nil {
 			return nil, err

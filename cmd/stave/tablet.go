@@ -8,36 +8,31 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
+	"github.com/stavedb/stave/catalog"
 
 	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 func (a *app) tabletCommand() *cobra.Command {
-	return noun("tablet", "Register and show tablet servers", a.tabletRegister(), a.tabletList(), a.tabletUnregister())
-}
-
-func (a *app) showServers(v any, list ...api.Server) error {
-	g := newGrid("SERVER", "LIVE", "INCARNATION", "LISTENERS", "RACK", "TTL", "TAG", "DIRECTORY", "REVISION")
-	for _, s := range list {
-		ttl := time.Duration(s.TTLMS) * time.Millisecond
-		g.add(s.ServerID, s.Live, s.Incarnation, join(s.Listeners), s.Rack, ttl, s.Tag, s.DirectoryID, s.Revision)
-	}
-	return a.show(v, g)
+	return noun("tablet", "Register, show, tag and drain tablet servers",
+		a.tabletRegister(), a.tabletList(), a.tabletTag(), a.tabletUntag(), a.tabletDrain(), a.tabletUnregister())
 }
 
 func (a *app) tabletRegister() *cobra.Command {
 	var listeners []string
 	var rack, directory string
 	var ttl time.Duration
+	var keep bool
 	c := &cobra.Command{
 		Use: "register ID --listener HOST:PORT", Short: "Register a tablet server", Args: exactArgs(1),
 		Long: `Register a tablet server, or register it again. The record lives for --ttl unless it
 is renewed; a second server with the same id and another directory id is refused
-until then.`,
-		Example: "  stave tablet register 1 --listener 10.0.0.1:9123 --rack r1 --ttl 1m",
+until then. With --keep it renews the record until an interrupt, and ends with
+SESSION_EXPIRED if the record is lost or replaced.`,
+		Example: `  stave tablet register 1 --listener 10.0.0.1:9123 --rack r1 --ttl 1m
+  stave tablet register 2 --listener CLIENT://10.0.0.2:9124 --keep`,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := parseServerID(args[0])
 			if err != nil {
@@ -55,24 +50,81 @@ until then.`,
 			req := &pb.RegisterServerRequest{
 				ServerId: int32(id), DirectoryId: directory, Listeners: listeners, Rack: rack, TtlMs: ttl.Milliseconds(),
 			}
-			return a.call(c.Context(), func(ctx context.Context, s *session) error {
-				r, err := s.placement.RegisterServer(ctx, req)
-				if err != nil {
+			return a.stream(c.Context(), func(ctx context.Context, s *session) error {
+				lease, err := a.register(ctx, s, req)
+				if err != nil || !keep {
 					return err
 				}
-				if r.GetServer() == nil {
-					return a.showHeader(r.GetHeader())
-				}
-				v := api.ServerJSON(r.GetServer())
-				return a.showServers(v, v)
+				return a.keepLease(ctx, s, lease, ttl)
 			})
 		},
 	}
 	c.Flags().StringSliceVar(&listeners, "listener", nil, "HOST:PORT or NAME://HOST:PORT; may be repeated")
 	c.Flags().StringVar(&rack, "rack", "", "where the server stands")
 	c.Flags().DurationVar(&ttl, "ttl", 10*time.Second, "how long the record lives without renewal")
+	c.Flags().BoolVar(&keep, "keep", false, "renew the record every third of --ttl until an interrupt")
 	c.Flags().StringVar(&directory, "directory-id", "", "names the server's data; default: made from id and listeners")
 	return c
+}
+
+// register sends a registration, prints the record and returns its lease.
+func (a *app) register(ctx context.Context, s *session, req *pb.RegisterServerRequest) (*pb.Lease, error) {
+	if a.timeout < 0 {
+		return nil, usagef("--timeout %s: want 0 or more", a.timeout)
+	}
+	ctx, cancel := a.bound(ctx)
+	defer cancel()
+	r, err := s.placement.RegisterServer(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	ids := r.GetResult().GetIds()
+	if len(ids) != 1 {
+		return nil, &catalog.Error{Code: catalog.ErrUnknownServerError, Message: "the registration gave no incarnation"}
+	}
+	lease := &pb.Lease{ServerId: req.GetServerId(), Incarnation: ids[0].GetFirst()}
+	if r.GetServer() == nil {
+		return lease, a.showHeader(r.GetHeader())
+	}
+	v := tabletServer{Server: api.ServerJSON(r.GetServer())}
+	return lease, a.showServers(v, v)
+}
+
+// keepLease renews a lease three times per ttl until ctx ends, with nil, or the
+// lease is lost. While no leader answers it goes on: the lease clock stands
+// still then, so that nothing expires.
+func (a *app) keepLease(ctx context.Context, s *session, lease *pb.Lease, ttl time.Duration) error {
+	tick := time.NewTicker(ttl / 3)
+	defer tick.Stop()
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := renew(ctx, s, lease, ttl)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && exitCode(fault(err)) == exitRefused:
+			return err
+		case err != nil && !failing && !a.json():
+			fmt.Fprintf(a.errs, "warning: not renewed, trying on: %s\n", oneLine(fault(err).Error()))
+		}
+		failing = err != nil
+	}
+}
+
+func renew(ctx context.Context, s *session, lease *pb.Lease, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, ttl)
+	defer cancel()
+	r, err := s.placement.KeepAlive(ctx, &pb.KeepAliveRequest{Leases: []*pb.Lease{lease}})
+	if err != nil || len(r.GetLost()) == 0 {
+		return err
+	}
+	return &catalog.Error{Code: catalog.ErrSessionExpired, Message: fmt.Sprintf(
+		"the lease of tablet server %d, incarnation %d, is lost: it expired, or the server was registered anew", lease.GetServerId(), lease.GetIncarnation())}
 }
 
 // defaultDirectory is the same for the same id and listeners, so that a repeated
@@ -81,30 +133,6 @@ func defaultDirectory(id int32, listeners []string) string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d\x00%s", id, strings.Join(listeners, "\x00")) //nolint:errcheck // a hash takes everything
 	return fmt.Sprintf("cli-%016x", h.Sum64())
-}
-
-func (a *app) tabletList() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List all tablet servers", Args: exactArgs(0),
-		Example: "  stave tablet list",
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.call(c.Context(), func(ctx context.Context, s *session) error {
-				chunks, err := collect(ctx, func() (grpc.ServerStreamingClient[pb.ListServersResponse], error) {
-					return s.placement.ListServers(ctx, &pb.ListServersRequest{Consistency: a.read()})
-				})
-				if err != nil {
-					return err
-				}
-				list := []api.Server{}
-				for _, r := range chunks {
-					for _, v := range r.GetServers() {
-						list = append(list, api.ServerJSON(v))
-					}
-				}
-				return a.showServers(list, list...)
-			})
-		},
-	}
 }
 
 func (a *app) tabletUnregister() *cobra.Command {

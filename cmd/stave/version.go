@@ -52,7 +52,8 @@ func (a *app) versionCommand() *cobra.Command {
 func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish|powershell", Short: "Print a completion script for a shell", Args: exactArgs(1),
-		Example: "  source <(stave completion bash)",
+		Example:   "  source <(stave completion bash)",
+		ValidArgs: []cobra.Completion{"bash", "zsh", "fish", "powershell"},
 		RunE: func(c *cobra.Command, args []string) error {
 			root := c.Root()
 			switch args[0] {
