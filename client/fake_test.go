@@ -280,6 +280,28 @@ func (n *fakeNode) Get(_ context.Context, r *pb.GetRequest) (*pb.GetResponse, er
 	return &pb.GetResponse{Header: f.header(), Row: api.KeyValueToProto(v)}, nil
 }
 
+func (n *fakeNode) GetLayout(_ context.Context, r *pb.GetLayoutRequest) (*pb.GetLayoutResponse, error) {
+	f := n.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.before != nil {
+		if err := f.before(n, r); err != nil {
+			return nil, wireError(err)
+		}
+	}
+	t, ok := f.state.Table(r.GetTable())
+	if !ok {
+		return nil, wireError(&catalog.Error{Code: catalog.ErrTableNotExist, Message: "no such table"})
+	}
+	out := &pb.GetLayoutResponse{Header: f.header(), Table: api.TableToProto(t)}
+	for _, name := range r.GetNames() {
+		if p, ok := f.state.Partition(t.ID, name); ok {
+			out.Partitions = append(out.Partitions, api.PartitionToProto(t, p))
+		}
+	}
+	return out, nil
+}
+
 func (n *fakeNode) List(r *pb.ListRequest, s grpc.ServerStreamingServer[pb.ListResponse]) error {
 	f := n.f
 	f.mu.Lock()

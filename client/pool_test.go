@@ -160,6 +160,24 @@ func TestPool_SwappedAddresses(t *testing.T) {
 	})
 }
 
+// A node of another cluster is refused, even if nobody else answers.
+func TestPool_OtherCluster(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := withKey(newFake(t, 1))
+		c := f.client(WithTimeout(3 * time.Second))
+		mustRead(t, c)
+		f.nodes[0].stop()
+		f.locked(func() {
+			f.nodes[0] = f.start("n1", "n1:7401")
+			f.nodes[0].cluster = "other"
+		})
+		_, _, err := c.KeyValue(t.Context(), "k")
+		if !errors.Is(err, catalog.ErrUnavailable) || !strings.Contains(err.Error(), "belongs to cluster other") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
 // When every address changes at once the client is back within ten seconds
 // through the name.
 func TestPool_AllAddressesChange(t *testing.T) {

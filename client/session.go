@@ -104,7 +104,7 @@ func (r *registration) take() (t ticket, wait <-chan struct{}, dead bool) {
 func (r *registration) settle(seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if seq <= r.ack || seq >= r.next {
+	if r.dead || seq <= r.ack || seq >= r.next {
 		return
 	}
 	r.settled[seq%catalog.ClientWindow] = true

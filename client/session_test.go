@@ -74,6 +74,19 @@ func TestRegistration_Watermark(t *testing.T) {
 	})
 }
 
+// A registration that died takes late outcomes without harm.
+func TestRegistration_SettleAfterDeath(t *testing.T) {
+	r := newRegistration(1)
+	k, _, _ := r.take()
+	if !r.die() || r.die() {
+		t.Error("it does not die once")
+	}
+	k.settle()
+	if _, _, dead := r.take(); !dead || !k.lost() {
+		t.Error("it lives")
+	}
+}
+
 // Beyond the window the client waits by itself, visibly, and goes on as soon as
 // the oldest write has its outcome.
 func TestWindow_HeldBack(t *testing.T) {
