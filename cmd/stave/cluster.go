@@ -37,7 +37,7 @@ in force where a database sets none of its own.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			read := a.read()
 			if c.Flags().Changed("consistency") && read == nil {
-				read = &pb.Consistency{Level: pb.ConsistencyLevel_CONSISTENCY_LEVEL_LINEARIZABLE}
+				read = linearizable()
 			}
 			return a.call(c.Context(), func(ctx context.Context, s *session) error {
 				r, err := s.cluster.Status(ctx, &pb.StatusRequest{Consistency: read})
@@ -50,8 +50,14 @@ in force where a database sets none of its own.`,
 	}
 }
 
+// linearizable is for calls that are stale unless asked.
+func linearizable() *pb.Consistency {
+	return &pb.Consistency{Level: pb.ConsistencyLevel_CONSISTENCY_LEVEL_LINEARIZABLE}
+}
+
 func (a *app) showStatus(r *pb.StatusResponse) error {
 	v := api.ClusterStatusJSON(r)
+	limits := limitsText(v.Limits)
 	v.Limits = effectiveLimits(v.Limits)
 	if a.json() {
 		return a.show(v, nil)
@@ -65,7 +71,7 @@ func (a *app) showStatus(r *pb.StatusResponse) error {
 	facts.add("coordinator epoch", v.CoordinatorEpoch)
 	facts.add("feature level", v.FeatureLevel)
 	facts.add("answered by", fmt.Sprintf("%s (applied %d of %d)", v.NodeID, v.AppliedIndex, v.CommitIndex))
-	facts.add("limits", limitsText(v.Limits))
+	facts.add("limits", limits)
 	n := v.Counts
 	facts.add("counts", fmt.Sprintf("%d databases, %d tables, %d partitions, %d keys, %d tablet servers, %d clients, %d unassigned",
 		n.Databases, n.Tables, n.Partitions, n.Keys, n.Servers, n.Clients, n.Unassigned))
@@ -163,7 +169,7 @@ func (a *app) clusterTransfer() *cobra.Command {
 					return err
 				}
 				// The answer came before the new leader was known; this one waits for it.
-				r, err := s.cluster.Status(ctx, &pb.StatusRequest{})
+				r, err := s.cluster.Status(ctx, &pb.StatusRequest{Consistency: linearizable()})
 				if err != nil {
 					return err
 				}
