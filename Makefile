@@ -16,7 +16,7 @@ MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test race scripts torture fuzz golden bench lint fmt fmt-check vet check cross generate demo clean
+.PHONY: help build test race scripts torture fuzz golden bench bench-peers bench-smoke lint fmt fmt-check vet check cross generate demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,20 @@ golden: ## write the golden files anew; review the difference like code
 bench: ## run the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem $(PKGS)
 	@for m in $(MODULES); do (cd $$m && $(GO) test -run '^$$' -bench . -benchmem ./...) || exit 1; done
+
+# What bench-peers passes on, as -workloads a,b -reps 2.
+PEERFLAGS ?=
+
+bench-programs:
+	$(GO) build -o bin/stave ./cmd/stave
+	cd bench && $(GO) build -o ../bin/etcd ./etcd && $(GO) build -o ../bin/peers ./cmd/peers
+
+bench-peers: bench-programs ## measure beside etcd and ZooKeeper; writes bench/RESULTS.md
+	bench/install.sh
+	bin/peers -stave bin/stave -etcd bin/etcd -out bench $(PEERFLAGS)
+
+bench-smoke: bench-programs ## show in a minute that bench-peers still works
+	bin/peers -smoke -reps 1 -systems stave,etcd -stave bin/stave -etcd bin/etcd
 
 lint: ## run the linters and check the formatting
 	$(LINT) run $(PKGS)
