@@ -27,6 +27,9 @@ func (n *Node) settle(ctx context.Context) error {
 	last := ""
 	for {
 		answers, missing := n.askAll(ctx)
+		if ctx.Err() != nil && last != "" {
+			return fmt.Errorf("waiting for %s: %w", last, context.Cause(ctx)) // nobody could answer any more
+		}
 		id, wait, err := n.decide(answers, missing)
 		if err != nil {
 			return err

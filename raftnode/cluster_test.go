@@ -33,29 +33,14 @@ func newCluster(t *testing.T, size int, store LogStore, tune func(*Config)) *clu
 		id := fmt.Sprintf("n%d", i+1)
 		c.peers[id] = id + ":7001"
 	}
-	type opened struct {
-		id  string
-		n   *Node
-		err error
-	}
-	ch := make(chan opened, size)
+	var coming []<-chan opened
 	for id := range c.peers {
-		cfg := c.config(id)
-		go func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			n, err := Open(ctx, cfg)
-			ch <- opened{id, n, err}
-		}()
-	}
-	for range size {
-		o := <-ch
-		if o.err != nil {
-			t.Fatalf("open %s: %v", o.id, o.err)
-		}
-		c.nodes[o.id] = o.n
+		coming = append(coming, c.opening(id))
 	}
 	t.Cleanup(c.close)
+	for _, ch := range coming {
+		c.take(ch)
+	}
 	return c
 }
 
@@ -211,29 +196,41 @@ func (c *cluster) caughtUp(n, with *Node) {
 // join adds a node that is not in the initial cluster, and opens it.
 func (c *cluster) join(id string) *Node {
 	c.t.Helper()
-	opened := c.opening(id)
+	ch := c.opening(id)
 	time.Sleep(time.Second)
 	if err := c.leader().AddMember(c.timeout(30*time.Second), id, id+":7001"); err != nil {
 		c.t.Fatalf("add %s: %v", id, err)
 	}
-	if err := <-opened; err != nil {
-		c.t.Fatalf("open %s: %v", id, err)
-	}
-	return c.nodes[id]
+	return c.take(ch)
 }
 
-// opening opens a node beside the test, which must take the outcome.
-func (c *cluster) opening(id string) <-chan error {
-	ch := make(chan error, 1)
+// opened is a node that was opened beside the test.
+type opened struct {
+	id  string
+	n   *Node
+	err error
+}
+
+// opening opens a node beside the test, which must take it.
+func (c *cluster) opening(id string) <-chan opened {
+	ch := make(chan opened, 1)
 	cfg := c.config(id)
 	go func() {
 		ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 		defer cancel()
 		n, err := Open(ctx, cfg)
-		if err == nil {
-			c.nodes[id] = n
-		}
-		ch <- err
+		ch <- opened{id, n, err}
 	}()
 	return ch
+}
+
+// take waits for a node that is being opened and makes it one of the cluster.
+func (c *cluster) take(ch <-chan opened) *Node {
+	c.t.Helper()
+	o := <-ch
+	if o.err != nil {
+		c.t.Fatalf("open %s: %v", o.id, o.err)
+	}
+	c.nodes[o.id] = o.n
+	return o.n
 }

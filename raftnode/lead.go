@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -101,6 +102,9 @@ func (n *Node) assume(e *engine) {
 			return
 		}
 		n.log.Debug("term not opened", "term", term, "error", err)
+		if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+			n.transferStuck(e)
+		}
 		select {
 		case <-e.stopped:
 			return
