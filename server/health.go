@@ -30,6 +30,8 @@ func (s *Server) ready(ctx context.Context) error {
 		return fmt.Errorf("node %s has ended: %w", s.id, s.node.Err())
 	case st.Leader == "":
 		return fmt.Errorf("node %s knows no leader", s.id)
+	case st.Leader == s.id && st.Role != "leader":
+		return fmt.Errorf("node %s was elected and does not lead yet", s.id)
 	case s.node.Ready():
 		return nil
 	}
