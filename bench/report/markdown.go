@@ -16,7 +16,7 @@ const (
 // WriteMarkdown writes the measured part of RESULTS.md.
 func (r *Run) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured %s, %s in all: %d repetitions, %s for each figure of a rate.\n\n",
+	fmt.Fprintf(&b, "Measured %s, %s in all: up to %d repetitions, %s for each figure of a rate.\n\n",
 		r.Begin.UTC().Format("2006-01-02 15:04 MST"), r.Took, r.Reps, r.Duration)
 	markdownTable(&b, r.Machine.lines())
 	b.WriteString("\n### Goals\n\n")

@@ -92,6 +92,19 @@ func ReadJSON(in io.Reader) (*Run, error) {
 	return &r, nil
 }
 
+// Merge adds the samples of another run, of other workloads, on the same machine.
+func (r *Run) Merge(o *Run) {
+	r.Samples = append(r.Samples, o.Samples...)
+	r.Failed = append(r.Failed, o.Failed...)
+	r.Reps = max(r.Reps, o.Reps)
+	r.Took += " + " + o.Took
+	for _, s := range o.Systems {
+		if !slices.Contains(r.Systems, s) {
+			r.Systems = append(r.Systems, s)
+		}
+	}
+}
+
 // Cell is one system's figure: the median of its repetitions and their spread.
 type Cell struct {
 	Median, Min, Max float64

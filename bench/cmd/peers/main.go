@@ -63,7 +63,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.kills, "kills", 20, "how often the leader is killed in one repetition")
 	f.StringVar(&o.out, "out", ".", "directory for RESULTS.md, results.json and charts")
 	f.StringVar(&o.dir, "dir", os.TempDir(), "directory for the servers' data; a real disk, or syncs cost nothing")
-	f.StringVar(&o.render, "render", "", "measure nothing; write table, Markdown and charts of this results.json")
+	f.StringVar(&o.render, "render", "", "measure nothing; write everything of these results.json files, separated by commas")
 	f.BoolVar(&o.smoke, "smoke", false, "run everything very small, to show that it works; writes nothing")
 	f.StringVar(&o.programs.Stave, "stave", "bin/stave", "the stave program")
 	f.StringVar(&o.programs.Etcd, "etcd", "bin/etcd", "the etcd server")
@@ -104,16 +104,11 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.render != "" {
-		f, err := os.Open(o.render)
+		r, err := readAll(strings.Split(o.render, ","))
 		if err != nil {
 			return err
 		}
-		defer f.Close() //nolint:errcheck // only read
-		r, err := report.ReadJSON(f)
-		if err != nil {
-			return err
-		}
-		return write(o, r, false)
+		return write(o, r)
 	}
 	r := &report.Run{
 		Begin: time.Now(), Machine: report.Describe(o.dir), Systems: o.systems, Reps: o.reps, Duration: o.duration.String(),
@@ -130,7 +125,28 @@ func run(ctx context.Context, args []string) error {
 		}
 		return ctx.Err()
 	}
-	return write(o, r, true)
+	return write(o, r)
+}
+
+// readAll reads results of several runs as one.
+func readAll(paths []string) (*report.Run, error) {
+	var all *report.Run
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		r, err := report.ReadJSON(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if all == nil {
+			all = r
+		} else {
+			all.Merge(r)
+		}
+	}
+	return all, nil
 }
 
 // measureAll runs the workloads. A repetition that fails is noted, and the next
@@ -196,7 +212,7 @@ func javaVersion(ctx context.Context, o options) string {
 }
 
 // write prints the table and writes the files of a run.
-func write(o options, r *report.Run, data bool) error {
+func write(o options, r *report.Run) error {
 	if err := r.WriteTable(os.Stdout); err != nil {
 		return err
 	}
@@ -204,14 +220,12 @@ func write(o options, r *report.Run, data bool) error {
 	if err := os.MkdirAll(charts, 0o755); err != nil {
 		return err
 	}
-	if data {
-		var b strings.Builder
-		if err := r.WriteJSON(&b); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(o.out, "results.json"), []byte(b.String()), 0o644); err != nil {
-			return err
-		}
+	var data strings.Builder
+	if err := r.WriteJSON(&data); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.out, "results.json"), []byte(data.String()), 0o644); err != nil {
+		return err
 	}
 	for _, c := range r.Charts() {
 		var b strings.Builder
