@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -39,7 +40,7 @@ type app struct {
 // run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would mean those of the process
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.errs)
@@ -166,10 +167,20 @@ func noun(use, short string, verbs ...*cobra.Command) *cobra.Command {
 func exactArgs(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usagef("'%s' wants %d arguments, got %d: usage is '%s'", c.CommandPath(), n, len(args), c.UseLine())
+			return usagef("'%s' wants %s, got %d: usage is '%s'", c.CommandPath(), arguments(n), len(args), c.UseLine())
 		}
 		return nil
 	}
+}
+
+func arguments(n int) string {
+	switch n {
+	case 0:
+		return "no arguments"
+	case 1:
+		return "1 argument"
+	}
+	return fmt.Sprintf("%d arguments", n)
 }
 
 // rangeArgs wants between low and high arguments.
@@ -186,7 +197,7 @@ func rangeArgs(low, high int) cobra.PositionalArgs {
 func minArgs(n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < n {
-			return usagef("'%s' wants at least %d arguments, got %d: usage is '%s'", c.CommandPath(), n, len(args), c.UseLine())
+			return usagef("'%s' wants at least %s, got %d: usage is '%s'", c.CommandPath(), arguments(n), len(args), c.UseLine())
 		}
 		return nil
 	}
