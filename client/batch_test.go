@@ -95,6 +95,11 @@ func TestDo_OrderPerCaller(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		for _, b := range f.batches {
+			if !slices.IsSorted(b) {
+				t.Errorf("a message carries sequences %v", b)
+			}
+		}
 	})
 }
 

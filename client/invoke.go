@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
@@ -165,6 +166,8 @@ func (c *Client) onceOnly(ctx context.Context, method string, req, reply any, op
 func (t *trace) noNode(ctx context.Context, c *Client, err error) error {
 	if t.last == nil || t.attempts == 0 {
 		t.last = err
+	} else {
+		t.last = fmt.Errorf("%w; %w", t.last, err)
 	}
 	if errors.Is(err, ErrClosed) {
 		return t.fail(ErrClosed)
