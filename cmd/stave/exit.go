@@ -43,7 +43,10 @@ func (a *app) report(err error) int {
 		return exitRefused
 	}
 	err = fault(err)
-	a.printError(api.ErrorJSON(err))
+	body := api.ErrorJSON(err)
+	// The code of a line's error stands behind the line.
+	body.Error.Message = strings.Replace(body.Error.Message, ": "+body.Error.Code+": ", ": ", 1)
+	a.printError(body)
 	return exitCode(err)
 }
 
