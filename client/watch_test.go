@@ -112,7 +112,11 @@ func TestWatch_Compacted(t *testing.T) {
 			f := newFake(t, nodes)
 			f.fill(10)
 			f.locked(func() { f.oldest = 8 })
-			c := f.client()
+			c, err := New([]string{"n1:7401"}, WithDialer(f.net.Host("client").Dial)) // the node that has compacted comes first
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
 			o := WatchOptions{From: catalog.Some[catalog.Revision](3), Until: catalog.Some(f.state.Revision())}
 			w, err := c.Watch(t.Context(), o)
 			if err != nil {
