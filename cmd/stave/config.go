@@ -107,8 +107,8 @@ func readConfig(path string) (configFile, error) {
 	c := configFile{path: path, entries: map[string]configEntry{}}
 	lines := keyLines(string(data))
 	for _, key := range meta.Keys() {
-		if len(key) != 1 {
-			continue // below a table, which is refused itself
+		if len(key) > 1 { // below a table, or a dotted key that makes one
+			return c, usagef("%s:%d: %s: is a table, want one key per flag and no tables", path, lines[key[0]], key[0])
 		}
 		e := configEntry{spelled: key[0], line: lines[key[0]]}
 		name := strings.ReplaceAll(key[0], "_", "-")

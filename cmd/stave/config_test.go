@@ -149,7 +149,7 @@ func TestServer_Usage(t *testing.T) {
 		{"format", with("--log-format", "xml"), []string{`--log-format "xml"`}},
 		{"store", with("--log-store", "tape"), []string{`log store "tape"`}},
 		{"time", with("--heartbeat-timeout", "1ns"), []string{"heartbeat timeout 1ns"}},
-		{"argument", with("extra"), []string{"wants 0 arguments, got 1"}},
+		{"argument", with("extra"), []string{"wants no arguments, got 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			runner{}.fails(t, exitUsage, c.want, c.args...)
