@@ -139,6 +139,8 @@ func nodeError(cfg raftnode.Config, err error) error {
 		return local("data directory %s is on a read-only file system: %w", cfg.Dir, err)
 	case errors.Is(err, fs.ErrPermission):
 		return local("data directory %s cannot be written by this user: %w", cfg.Dir, err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return local("data directory %s cannot be made; choose another --data-dir: %w", cfg.Dir, err)
 	}
 	return &localError{err: err}
 }
