@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 func (a *app) clusterCommand() *cobra.Command {
@@ -84,7 +83,9 @@ func (a *app) showStatus(r *pb.StatusResponse) error {
 	if err := facts.write(a.out); err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out)
+	if err := a.print("\n"); err != nil {
+		return err
+	}
 	g := newGrid("NODE", "ROLE", "LEADER", "REACHABLE", "RAFT", "API", "HTTP", "LEVEL", "BUILD")
 	for _, m := range v.Members {
 		g.add(m.ID, m.Role, m.Leader, orDash(m.Reachable), m.RaftAddr, m.APIAddr, m.HTTPAddr, m.FeatureLevel, m.Build)

@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
-	"github.com/stavedb/stave/raftnode"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/raftnode"
 )
 
 // completeTimeout bounds the look at the cluster for one press of the tab key.

@@ -10,9 +10,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/client"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/client"
 )
 
 // session is a connection to a cluster with the stubs of every service. Calls

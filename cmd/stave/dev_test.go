@@ -90,6 +90,7 @@ func TestDev_DataDir(t *testing.T) {
 	}
 	runner{}.fails(t, exitRefused, []string{"in use by another program"}, append([]string{"dev"}, args...)...)
 	b.end(t)
+	runner{}.fails(t, exitRefused, []string{"more than 2 nodes", dir}, "dev", "--nodes", "2", "--data-dir", dir)
 
 	if err := os.RemoveAll(filepath.Join(dir, "n2")); err != nil {
 		t.Fatal(err)
@@ -189,41 +190,6 @@ func TestServer_Waiting(t *testing.T) {
 	if code := b.end(t); code != exitDone {
 		t.Errorf("an interrupted server ended with %d: %s", code, b.errs.String())
 	}
-}
-
-// What is wrong with a directory or a port is one sentence.
-func TestServer_Refusals(t *testing.T) {
-	base := freeBase(t, 1)
-	addr := func(off int) string { return net.JoinHostPort(devHost, fmt.Sprint(base+off)) }
-	server := func(id, dir string) []string {
-		return []string{
-			"server", "--id", id, "--data-dir", dir, "--raft-addr", addr(201), "--api-addr", addr(1), "--http-addr", addr(101),
-			"--initial-cluster", id + "=" + addr(201), "--log-level", "error",
-		}
-	}
-	tmp := t.TempDir()
-	file := filepath.Join(tmp, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	runner{}.fails(t, exitRefused, []string{"LOCAL", "data directory", "not a directory"}, server("n1", filepath.Join(file, "data"))...)
-
-	dir := filepath.Join(tmp, "data")
-	b := runner{}.background(t, server("n1", dir)...)
-	r := runner{endpoints: []string{addr(1)}}
-	await(t, "a leader", func() (bool, string) {
-		o := r.run(t.Context(), "kv", "put", "a", "b", "--timeout", "1s")
-		return o.code == exitDone, o.errs + b.errs.String()
-	})
-	runner{}.fails(t, exitRefused, []string{"port " + addr(1) + " is in use", "--api-addr"}, server("n1", dir)...)
-	if code := b.end(t); code != exitDone {
-		t.Errorf("an interrupted server ended with %d: %s", code, b.errs.String())
-	}
-	runner{}.fails(t, exitRefused, []string{"belongs to node n1, not to n7"}, server("n7", dir)...)
-	if err := os.WriteFile(filepath.Join(dir, "identity.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	runner{}.fails(t, exitRefused, []string{"identity.json", "corrupt"}, server("n1", dir)...)
 }
 
 // The exit code says what kind of failure it was.

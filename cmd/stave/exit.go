@@ -55,7 +55,7 @@ func (a *app) printError(e api.Error) {
 		_ = api.WriteJSON(a.errs, e) //nolint:errcheck // nowhere left to tell
 		return
 	}
-	fmt.Fprintf(a.errs, "error: %s: %s\n", e.Error.Code, e.Error.Message)
+	a.warn("error: %s: %s", e.Error.Code, e.Error.Message)
 }
 
 // localError is a failure of this program's own machine, such as a file that

@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // outputFlag is the value of --output.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stavedb/stave/api"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
 )
 

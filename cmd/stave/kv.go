@@ -10,9 +10,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 func (a *app) kvCommand() *cobra.Command {

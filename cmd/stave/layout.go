@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // layoutWidth is how many buckets are drawn one by one.
@@ -43,16 +42,18 @@ func (a *app) layoutCommand() *cobra.Command {
 
 func (a *app) drawLayout(v api.PartitionList) error {
 	t := v.Table
-	fmt.Fprintf(a.out, "%s.%s  table %d, %d buckets at layout epoch %d", t.Database, t.Name, t.TableID, t.BucketCount, t.LayoutEpoch)
+	head := fmt.Sprintf("%s.%s  table %d, %d buckets at layout epoch %d", t.Database, t.Name, t.TableID, t.BucketCount, t.LayoutEpoch)
 	if t.LegacyCount != nil {
-		fmt.Fprintf(a.out, ", legacy count %d", *t.LegacyCount)
+		head += fmt.Sprintf(", legacy count %d", *t.LegacyCount)
 	}
-	fmt.Fprintf(a.out, ", revision %d\n", v.Revision)
+	head += fmt.Sprintf(", revision %d\n", v.Revision)
 	steps := make([]string, len(t.History))
 	for i, h := range t.History {
 		steps[i] = fmt.Sprintf("epoch %d: %d", h.Epoch, h.Count)
 	}
-	fmt.Fprintf(a.out, "history  %s\n\n", strings.Join(steps, " > "))
+	if err := a.print(head + "history  " + strings.Join(steps, " > ") + "\n\n"); err != nil {
+		return err
+	}
 	widest := t.BucketCount
 	for _, p := range v.Partitions {
 		if p.BucketCount != nil {

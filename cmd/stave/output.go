@@ -7,7 +7,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/stavedb/stave/api"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
@@ -32,13 +31,16 @@ func (g *grid) add(values ...any) {
 
 // write prints the grid with aligned columns and no trailing blanks.
 func (g *grid) write(w io.Writer) error {
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var in, b strings.Builder
 	if len(g.head) > 0 {
-		fmt.Fprintln(t, strings.Join(g.head, "\t"))
+		in.WriteString(strings.Join(g.head, "\t") + "\n")
 	}
 	for _, row := range g.rows {
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+		in.WriteString(strings.Join(row, "\t") + "\n")
+	}
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(t, in.String()); err != nil {
+		return err
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -49,6 +51,19 @@ func (g *grid) write(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// print writes a text for people.
+func (a *app) print(text string) error {
+	if _, err := io.WriteString(a.out, text); err != nil {
+		return local("write output: %w", err)
+	}
+	return nil
+}
+
+// warn writes a line to the error output.
+func (a *app) warn(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.errs, format+"\n", args...) //nolint:errcheck // nowhere left to tell
 }
 
 // show prints v as JSON, or the grid.

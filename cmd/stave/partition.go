@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
 )
 

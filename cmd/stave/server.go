@@ -60,7 +60,7 @@ func runServer(ctx context.Context, cfg nodeConfig) error {
 	n, err := openNode(ctx, cfg)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // asked to stop while it waited
+			return nil //nolint:nilerr // asked to stop while it waited
 		}
 		return err
 	}

@@ -40,28 +40,17 @@ func flagOf(args []string, name string) string {
 // serve runs a server until the test interrupts it, which must be a clean end.
 func serve(t *testing.T, args []string) (r runner, stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var out, errs syncBuffer
-	ended := make(chan int, 1)
-	go func() { ended <- runner{}.start(ctx, &out, &errs, args...) }()
+	b := runner{}.background(t, args...)
 	r = runner{endpoints: []string{flagOf(args, "--api-addr")}}
 	await(t, "the server", func() (bool, string) {
 		o := r.run(t.Context(), "database", "list", "--timeout", "1s")
-		return o.code == exitDone, o.errs + errs.String()
+		return o.code == exitDone, o.errs + b.errs.String()
 	})
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if code := <-ended; code != exitDone {
-			t.Errorf("interrupted server: exit code %d: %s", code, errs.String())
+	return r, func() {
+		if code := b.end(t); code != exitDone {
+			t.Errorf("interrupted server: exit code %d: %s", code, b.errs.String())
 		}
 	}
-	t.Cleanup(stop)
-	return r, stop
 }
 
 // A server keeps what it was told across a restart, and its directory serves no
@@ -171,44 +160,4 @@ func TestNodeError(t *testing.T) {
 			t.Errorf("%v becomes %v, want a local error with %q", c.err, err, c.want)
 		}
 	}
-}
-
-// A node that waits for the others answers an interrupt with a clean end.
-func TestServer_InterruptedWait(t *testing.T) {
-	args := oneNode(t, "n1", t.TempDir())
-	args = append(args, "--initial-cluster", "n2="+devHost+":1")
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var out, errs syncBuffer
-	ended := make(chan int, 1)
-	go func() { ended <- runner{}.start(ctx, &out, &errs, append(args, "--log-level", "info")...) }()
-	await(t, "the wait", func() (bool, string) { return strings.Contains(errs.String(), "msg=waiting"), errs.String() })
-	cancel()
-	if code := <-ended; code != exitDone {
-		t.Errorf("exit code %d: %s", code, errs.String())
-	}
-}
-
-// A dev directory of which one node's folder is gone is refused: an empty voter
-// would have forgotten what it acknowledged.
-func TestDev_Directory(t *testing.T) {
-	dir := t.TempDir()
-	dev := []string{"dev", "--nodes", "3", "--data-dir", dir, "--base-port", fmt.Sprint(freeBase(t, 3)), "--log-level", "error"}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var out, errs syncBuffer
-	ended := make(chan int, 1)
-	go func() { ended <- runner{}.start(ctx, &out, &errs, dev...) }()
-	await(t, "ready", func() (bool, string) {
-		return strings.HasPrefix(out.String(), "ready: export STAVE_ENDPOINTS="), errs.String()
-	})
-	cancel()
-	if code := <-ended; code != exitDone {
-		t.Fatalf("interrupted dev: exit code %d: %s", code, errs.String())
-	}
-	runner{}.fails(t, exitRefused, []string{"more than 2 nodes", dir}, "dev", "--nodes", "2", "--data-dir", dir)
-	if err := os.RemoveAll(filepath.Join(dir, "n2")); err != nil {
-		t.Fatal(err)
-	}
-	runner{}.fails(t, exitRefused, []string{"that of n2 is gone", filepath.Join(dir, "n2")}, dev...)
 }

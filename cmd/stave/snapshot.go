@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/snapshots"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // snapshotChunk is how many bytes of a file are sent at once.

@@ -12,10 +12,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/snapshots"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // restored is the JSON of a restore.

@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 const replicationProperty = catalog.PropReplication

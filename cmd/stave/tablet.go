@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 func (a *app) tabletCommand() *cobra.Command {
@@ -110,7 +109,7 @@ func (a *app) keepLease(ctx context.Context, s *session, lease *pb.Lease, ttl ti
 		case err != nil && exitCode(fault(err)) == exitRefused:
 			return err
 		case err != nil && !failing && !a.json():
-			fmt.Fprintf(a.errs, "warning: not renewed, trying on: %s\n", oneLine(fault(err).Error()))
+			a.warn("warning: not renewed, trying on: %s", oneLine(fault(err).Error()))
 		}
 		failing = err != nil
 	}

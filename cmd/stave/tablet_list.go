@@ -8,10 +8,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/client"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // tabletServer is the JSON of a tablet server with what is derived from other

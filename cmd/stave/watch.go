@@ -11,10 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/client"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // shownChanges is how many changes of one command a line for people names.
@@ -105,7 +104,7 @@ func (a *app) watch(ctx context.Context, s *session, o client.WatchOptions) erro
 // ended drops the error of a stream that was interrupted.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it ended because it was asked to
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -30,8 +29,8 @@ func fill(t *testing.T, r runner) (before, after uint64) {
 	return before, after
 }
 
-// shown strips revisions and times from the lines of a watch, leaves what a
-// client's registration changes out and returns the rest.
+// shown strips revisions and times from the lines of a watch, leaves out what a
+// client or a node says of itself, and returns the rest.
 func shown(out string) []string {
 	var list []string
 	for line := range strings.Lines(out) {
@@ -44,7 +43,7 @@ func shown(out string) []string {
 		if fields[1] == "Snapshot:" {
 			text = fields[1] + " " + fields[2]
 		}
-		if !strings.HasPrefix(text, "RegisterClient:") {
+		if !strings.HasPrefix(text, "RegisterClient:") && !strings.HasPrefix(text, "AnnounceMember:") {
 			list = append(list, text)
 		}
 	}
@@ -110,65 +109,20 @@ func TestWatch_Until(t *testing.T) {
 	})
 }
 
-// A watch goes on when the node that serves it is gone, and an interrupt ends
-// it with exit code 0.
-func TestWatch_Interrupt(t *testing.T) {
-	r, d := newDev(t, 3)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	from := revisionOf(t, r.must(t, "kv", "put", "first", "1", "-o", "json"))
-	var out, errs syncBuffer
-	ended := make(chan int, 1)
-	first := runner{endpoints: d.endpoints}
-	go func() { ended <- first.start(ctx, &out, &errs, "watch", "--from", fmt.Sprint(from)) }()
-	sees := func(text string) {
-		t.Helper()
-		await(t, "event "+text, func() (bool, string) { return strings.Contains(out.String(), text), out.String() + errs.String() })
-	}
-	r.must(t, "kv", "put", "second", "1")
-	sees("+ key second (version 1)")
-
-	leader := decode[api.ClusterStatus](t, r.must(t, "cluster", "status", "--consistency", "linearizable", "-o", "json")).Leader
-	for i := range d.nodes {
-		if devID(i) == leader {
-			if err := d.nodes[i].close(); err != nil {
-				t.Fatal(err)
-			}
-			d.nodes[i] = nil
-		}
-	}
-	r.must(t, "kv", "put", "third", "1")
-	sees("+ key third (version 1)")
-	if n := strings.Count(out.String(), "key second"); n != 1 {
-		t.Errorf("the second key was shown %d times: %s", n, out.String())
-	}
-	cancel()
-	if code := <-ended; code != exitDone || errs.String() != "" {
-		t.Errorf("interrupted watch: exit code %d: %s", code, errs.String())
-	}
-}
-
 // --keep holds a registration until an interrupt, and ends with SESSION_EXPIRED
 // once another one has replaced it.
 func TestTablet_Keep(t *testing.T) {
 	r, _ := newDev(t, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	keep := func(id string) (chan int, *syncBuffer) {
-		var out, errs syncBuffer
-		ended := make(chan int, 1)
-		go func() {
-			ended <- r.start(ctx, &out, &errs, "tablet", "register", id, "--listener", "h:"+id, "--ttl", "1s", "--keep")
-		}()
-		await(t, "the registration", func() (bool, string) { return strings.Contains(out.String(), "h:"+id), errs.String() })
-		return ended, &errs
+	keep := func(id string) *running {
+		b := r.background(t, "tablet", "register", id, "--listener", "h:"+id, "--ttl", "1s", "--keep")
+		b.awaitText(t, "h:"+id)
+		return b
 	}
-	kept, keptErrs := keep("1")
-	lost, lostErrs := keep("2")
+	kept, lost := keep("1"), keep("2")
 	r.must(t, "tablet", "register", "3", "--listener", "h:3", "--ttl", "1s")
 	r.must(t, "tablet", "register", "2", "--listener", "h:2", "--ttl", "5m")
-	if code := <-lost; code != exitRefused || !strings.Contains(lostErrs.String(), "error: SESSION_EXPIRED: the lease of tablet server 2") {
-		t.Errorf("replaced registration: exit code %d: %s", code, lostErrs)
+	if code := <-lost.code; code != exitRefused || !strings.Contains(lost.errs.String(), "error: SESSION_EXPIRED: the lease of tablet server 2") {
+		t.Errorf("replaced registration: exit code %d: %s", code, lost.errs.String())
 	}
 	live := func() map[int32]bool {
 		out := map[int32]bool{}
@@ -181,9 +135,8 @@ func TestTablet_Keep(t *testing.T) {
 	if !live()[1] {
 		t.Error("server 1 expired although it is kept")
 	}
-	cancel()
-	if code := <-kept; code != exitDone || keptErrs.String() != "" {
-		t.Errorf("interrupted registration: exit code %d: %s", code, keptErrs)
+	if code := kept.end(t); code != exitDone || kept.errs.String() != "" {
+		t.Errorf("interrupted registration: exit code %d: %s", code, kept.errs.String())
 	}
 }
 
