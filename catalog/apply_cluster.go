@@ -106,8 +106,12 @@ func (b *Batch) setFeatureLevel(c SetFeatureLevel) (Result, *Error) {
 
 func (b *Batch) announceMember(c AnnounceMember) (Result, *Error) {
 	for _, f := range []struct{ name, value string }{
-		{"node id", c.NodeID}, {"directory id", c.DirectoryID}, {"raft address", c.RaftAddr}, {"API address", c.APIAddr},
-		{"HTTP address", c.HTTPAddr}, {"build", c.Build},
+		{"node id", c.NodeID},
+		{"directory id", c.DirectoryID},
+		{"raft address", c.RaftAddr},
+		{"API address", c.APIAddr},
+		{"HTTP address", c.HTTPAddr},
+		{"build", c.Build},
 	} {
 		if err := checkText(f.name, f.value, maxNameBytes); err != nil {
 			return Result{}, err

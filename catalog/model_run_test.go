@@ -51,7 +51,11 @@ type modelRun struct {
 // modelPrelude makes a state in which most commands find something to do.
 func modelPrelude() []Command {
 	return []Command{
-		CreateDatabase{Name: "a"}, CreateDatabase{Name: "b"}, ordersTable("a.t", 4), plainTable("b.t", 3), RegisterClient{}, RegisterClient{},
+		CreateDatabase{Name: "a"},
+		CreateDatabase{Name: "b"},
+		ordersTable("a.t", 4), plainTable("b.t", 3),
+		RegisterClient{},
+		RegisterClient{},
 		ImportBatch{Import: ImportID{Revision: 1}, Tables: []ImportTable{exported(2, "a.u", 4)}, Partitions: []ImportPartition{legacyRow(2, 0, "l1")}, Last: true},
 	}
 }

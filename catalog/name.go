@@ -11,7 +11,8 @@ const (
 	maxNameBytes  = 256
 	maxComment    = 4096
 	// MaxProperties and MaxPropertyBytes bound the properties of one object.
-	MaxProperties    = 256
+	MaxProperties = 256
+	// MaxPropertyBytes bounds the value of a property.
 	MaxPropertyBytes = 4096
 )
 

@@ -94,8 +94,12 @@ func TestS42_Replay(t *testing.T) {
 
 func replayLog() []Command {
 	log := []Command{
-		NewTerm{Term: 1, Leader: "n1"}, ActivateIncarnation{ClusterID: "c", Incarnation: Incarnation{1, 2}, Level: 1}, CreateDatabase{Name: "shop"},
-		ordersTable("shop.orders", 2), CreatePartitions{Table: "shop.orders", Specs: dt("u1", "u2")}, plainTable("shop.plain", 3, replication(2)),
+		NewTerm{Term: 1, Leader: "n1"},
+		ActivateIncarnation{ClusterID: "c", Incarnation: Incarnation{1, 2}, Level: 1},
+		CreateDatabase{Name: "shop"},
+		ordersTable("shop.orders", 2),
+		CreatePartitions{Table: "shop.orders", Specs: dt("u1", "u2")},
+		plainTable("shop.plain", 3, replication(2)),
 	}
 	for i := range ServerID(4) {
 		log = append(log, RegisterServer{ID: i, DirectoryID: "d", Listeners: []string{"h:1"}, Rack: "r" + itoa(int64(i%2)), TTL: 10_000})

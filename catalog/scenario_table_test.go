@@ -280,8 +280,10 @@ func TestS16_AddColumn(t *testing.T) {
 	h.must(AlterTable{Table: "shop.orders", AddColumns: []NewColumn{{Name: "x", Type: "decimal(5, 2)"}, {Name: "y", Type: "STRING NULL"}}})
 	got := h.table("shop.orders")
 	want := Schema{ID: 2, Columns: []Column{
-		{ID: 0, Name: "a", Type: "INT NOT NULL"}, {ID: 1, Name: "dt", Type: "STRING NOT NULL"},
-		{ID: 2, Name: "x", Type: "DECIMAL(5,2)"}, {ID: 3, Name: "y", Type: "STRING"},
+		{ID: 0, Name: "a", Type: "INT NOT NULL"},
+		{ID: 1, Name: "dt", Type: "STRING NOT NULL"},
+		{ID: 2, Name: "x", Type: "DECIMAL(5,2)"},
+		{ID: 3, Name: "y", Type: "STRING"},
 	}}
 	if d := cmp.Diff(want, *got.Schema()); d != "" {
 		t.Errorf("schema: -want +got\n%s", d)

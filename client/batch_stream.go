@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // moveEvery is how often a stream moves to the leader at most.

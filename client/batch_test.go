@@ -13,9 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 const defaultWait = time.Second

@@ -15,9 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 func TestMain(m *testing.M) {

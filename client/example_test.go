@@ -8,10 +8,9 @@ import (
 	"log"
 	"time"
 
+	stavev1 "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/client"
-
-	stavev1 "github.com/stavedb/stave/api/stave/v1"
 )
 
 // Connect to a cluster by a name that stands for its nodes, and ask who leads.

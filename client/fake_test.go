@@ -14,10 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/internal/memnet"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // fake is a cluster without consensus: all nodes apply to one real catalog

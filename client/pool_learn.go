@@ -2,9 +2,8 @@ package client
 
 import (
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // observeStatus learns from what a node says. The lock is held.

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // registration is one client record of the cluster and the sequences given out

@@ -8,9 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // unaryOf finds the unary method that takes req, and makes an empty answer of it.

@@ -7,9 +7,8 @@ import (
 	"io"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // WatchFilter keeps the events a caller wants; empty fields keep everything.
@@ -145,7 +144,6 @@ type follower struct {
 	resume bool
 	// compacted are the nodes that do not have the history after last.
 	compacted map[string]bool
-	oldest    error
 	// whole asks for a snapshot where it would otherwise be the last resort.
 	whole bool
 }

@@ -9,9 +9,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // errWatchOrder is a stream that breaks its promises; another node may keep them.

@@ -8,9 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // write sends one unary write under a sequence of the client's own.
@@ -105,6 +104,7 @@ func (a *attempts) run(ctx context.Context, msg func() proto.Message, reply prot
 					return a.tr.unknown(t, nil), false
 				}
 			}
+		case stepAgain, stepElsewhere: // not executed: the same sequence goes out again
 		}
 		if !a.r.after(ctx, l, s) || a.c.pool.ctx.Err() != nil {
 			return a.end(ctx, t, nil), false

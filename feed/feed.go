@@ -148,6 +148,7 @@ func (f *Feed) change(step *Step, c catalog.Change, table func(catalog.TableID) 
 		if d, ok := c.After.(*catalog.DroppedObject); ok && c.Before == nil {
 			f.addDeletion(step, d)
 		}
+	default: // of no concern to a tablet server
 	}
 }
 
@@ -216,15 +217,15 @@ func (f *Feed) addObject(step *Step, t *catalog.Table, p *catalog.Partition, bef
 	}
 	for b := range max(buckets(before), buckets(after)) {
 		ref.Bucket = catalog.BucketID(b)
-		old, new := at(before, b), at(after, b)
+		old, now := at(before, b), at(after, b)
 		switch {
-		case new == nil || !slices.Contains(new.replicas, f.server):
+		case now == nil || !slices.Contains(now.replicas, f.server):
 			if old != nil && slices.Contains(old.replicas, f.server) {
 				step.Removed = append(step.Removed, ref)
 			}
-		case old == nil || !slices.Contains(old.replicas, f.server) || changed(old, new):
+		case old == nil || !slices.Contains(old.replicas, f.server) || changed(old, now):
 			step.Activations = append(step.Activations, Activation{
-				Bucket: ref, Table: t.Path, Partition: name, Count: count, State: *new.state, Replicas: new.replicas,
+				Bucket: ref, Table: t.Path, Partition: name, Count: count, State: *now.state, Replicas: now.replicas,
 			})
 		}
 	}

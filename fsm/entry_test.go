@@ -84,12 +84,12 @@ func mustEntry(t testing.TB, env catalog.Envelope, cmd catalog.Command) []byte {
 func TestEntry_EveryKindEveryField(t *testing.T) {
 	for _, kind := range catalog.Kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
-			make, ok := samples[kind]
+			sample, ok := samples[kind]
 			if !ok {
 				t.Fatal("the kind has no sample")
 			}
 			check := func(seed uint64, sparse bool) error {
-				env, cmd := *filled[catalog.Envelope](seed, sparse), make(seed, sparse)
+				env, cmd := *filled[catalog.Envelope](seed, sparse), sample(seed, sparse)
 				data, err := AppendEntry([]byte("before"), env, cmd)
 				if err != nil {
 					return err

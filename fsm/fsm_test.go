@@ -46,7 +46,8 @@ func workload(t testing.TB, n int, seed uint64) []*raft.Log {
 	fd := &feed{t: t}
 	cmds := []catalog.Command{
 		catalog.ActivateIncarnation{ClusterID: "c", Incarnation: catalog.Incarnation{Number: 1, Random: 2}, Level: 1},
-		catalog.NewTerm{Term: 1, Leader: "n1"}, catalog.RegisterClient{Name: "w"},
+		catalog.NewTerm{Term: 1, Leader: "n1"},
+		catalog.RegisterClient{Name: "w"},
 		catalog.CreateDatabase{Name: "shop", Properties: []catalog.Property{{Key: "b", Value: "1"}, {Key: "a", Value: "2"}}},
 		catalog.CreateTable{
 			Table: "shop.orders", Columns: []catalog.NewColumn{{Name: "a", Type: "INT"}, {Name: "dt", Type: "STRING"}},

@@ -41,19 +41,19 @@ type autoOrder struct {
 	p     *pending
 }
 
-func dutyAutoPartition() func(*Node, context.Context, *leadership) error {
+func dutyAutoPartition() func(context.Context, *Node, *leadership) error {
 	a := &autoPartitions{trouble: map[catalog.TableID]catalog.Code{}}
 	return a.run
 }
 
-func (a *autoPartitions) run(n *Node, ctx context.Context, l *leadership) error {
+func (a *autoPartitions) run(ctx context.Context, n *Node, l *leadership) error {
 	st, now := n.fsm.State(), n.cfg.Clock.Monotonic()
 	all := a.strategies == nil || now-a.looked >= autoPartitionInterval
 	if !all && st.Revision() == a.seen {
 		return nil
 	}
 	orders, more := a.due(n, st, n.autoWall(l, st), all)
-	if err := a.carryOut(n, ctx, l, orders); err != nil {
+	if err := a.carryOut(ctx, n, l, orders); err != nil {
 		a.strategies = nil // what was planned for the others is still due
 		return err
 	}
@@ -131,11 +131,11 @@ func ordersOf(t *catalog.Table, steps autopartition.Steps) (orders []autoOrder) 
 
 // carryOut proposes the commands, in order and many at a time. One that is
 // refused does not stop the others; an error ends the run.
-func (a *autoPartitions) carryOut(n *Node, ctx context.Context, l *leadership, orders []autoOrder) error {
+func (a *autoPartitions) carryOut(ctx context.Context, n *Node, l *leadership, orders []autoOrder) error {
 	for len(orders) > 0 {
 		window := orders[:min(len(orders), autoPartitionWindow)]
 		orders = orders[len(window):]
-		refused, err := a.propose(n, ctx, l, window)
+		refused, err := a.propose(ctx, n, l, window)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (a *autoPartitions) carryOut(n *Node, ctx context.Context, l *leadership, o
 
 // propose waits for all commands of a window. It returns what to try again: the
 // partitions, one by one, of a creation that was refused for one of them.
-func (a *autoPartitions) propose(n *Node, ctx context.Context, l *leadership, window []autoOrder) (again []autoOrder, err error) {
+func (a *autoPartitions) propose(ctx context.Context, n *Node, l *leadership, window []autoOrder) (again []autoOrder, err error) {
 	env := catalog.Envelope{Fence: catalog.Some(l.fence)}
 	begun := 0
 	for i := range window {

@@ -29,8 +29,10 @@ func timeTable(path, unit string, precreate, retention int) catalog.CreateTable 
 	return catalog.CreateTable{
 		Table: path, Columns: []catalog.NewColumn{{Name: "id", Type: "INT"}, {Name: "dt", Type: "STRING"}}, PartitionKeys: []string{"dt"},
 		Properties: []catalog.Property{
-			{Key: catalog.PropAutoEnabled, Value: "true"}, {Key: catalog.PropAutoUnit, Value: unit},
-			{Key: catalog.PropAutoPrecreate, Value: fmt.Sprint(precreate)}, {Key: catalog.PropAutoRetention, Value: fmt.Sprint(retention)},
+			{Key: catalog.PropAutoEnabled, Value: "true"},
+			{Key: catalog.PropAutoUnit, Value: unit},
+			{Key: catalog.PropAutoPrecreate, Value: fmt.Sprint(precreate)},
+			{Key: catalog.PropAutoRetention, Value: fmt.Sprint(retention)},
 		},
 	}
 }
@@ -207,7 +209,7 @@ func TestNode_AutoPartition_PlannedForThePredecessor(t *testing.T) {
 		c.propose(n, plain)
 		c.propose(n, catalog.DropPartitions{Table: "d.drop", Specs: []catalog.PartitionSpec{old}})
 		again := c.propose(n, catalog.CreatePartitions{Table: "d.drop", Specs: []catalog.PartitionSpec{old}})
-		if err := a.carryOut(n, c.timeout(5*time.Second), l, orders); err != nil {
+		if err := a.carryOut(c.timeout(5*time.Second), n, l, orders); err != nil {
 			t.Fatal(err)
 		}
 		st := n.fsm.State()
@@ -221,7 +223,7 @@ func TestNode_AutoPartition_PlannedForThePredecessor(t *testing.T) {
 		}
 		deposed := *l
 		deposed.fence.Coordinator++
-		if err := a.carryOut(n, c.timeout(5*time.Second), &deposed, orders); !isCode(err, catalog.ErrFenced) {
+		if err := a.carryOut(c.timeout(5*time.Second), n, &deposed, orders); !isCode(err, catalog.ErrFenced) {
 			t.Errorf("under another term: %v, want %v", err, catalog.ErrFenced)
 		}
 	})

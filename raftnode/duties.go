@@ -26,20 +26,25 @@ const (
 type duty struct {
 	name  string
 	every time.Duration
-	run   func(n *Node, ctx context.Context, l *leadership) error
+	run   func(ctx context.Context, n *Node, l *leadership) error
 }
 
 func duties() []duty {
 	return []duty{
-		{"expire", expireInterval, (*Node).dutyExpire},
-		{"assign", dutyInterval, (*Node).dutyAssign},
-		{"purge", dutyInterval, (*Node).dutyPurge},
-		{"clients", clientSweep, (*Node).dutyClients},
-		{"level", dutyInterval, (*Node).dutyLevel},
-		{"checksum", dutyInterval, (*Node).dutyChecksum},
-		{"compare", dutyInterval, (*Node).dutyCompare},
+		{"expire", expireInterval, byNode((*Node).dutyExpire)},
+		{"assign", dutyInterval, byNode((*Node).dutyAssign)},
+		{"purge", dutyInterval, byNode((*Node).dutyPurge)},
+		{"clients", clientSweep, byNode((*Node).dutyClients)},
+		{"level", dutyInterval, byNode((*Node).dutyLevel)},
+		{"checksum", dutyInterval, byNode((*Node).dutyChecksum)},
+		{"compare", dutyInterval, byNode((*Node).dutyCompare)},
 		{"auto_partition", dutyInterval, dutyAutoPartition()},
 	}
+}
+
+// byNode makes a method of the node a duty.
+func byNode(f func(*Node, context.Context, *leadership) error) func(context.Context, *Node, *leadership) error {
+	return func(ctx context.Context, n *Node, l *leadership) error { return f(n, ctx, l) }
 }
 
 // startDuties runs every duty until the term ends. A failing one is repeated
@@ -69,7 +74,7 @@ func (n *Node) runDuty(ctx context.Context, l *leadership, d duty) {
 			return
 		case <-timer.C:
 		}
-		err := d.run(n, ctx, l)
+		err := d.run(ctx, n, l)
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -226,7 +226,7 @@ func (n *Node) probe(l *leadership, voters []string, need int) (int, error) {
 		n.goFunc(func() { answers <- n.confirmTerm(ctx, v, l.term) })
 	}
 	got := 0
-	var last error = errNoVoters
+	last := errNoVoters
 	for range asked {
 		err := <-answers
 		if err == nil {

@@ -8,10 +8,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/raftnode"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // batcher answers one stream of commands: what arrived while a batch was under

@@ -11,9 +11,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 func putCommand(seq uint64, key string) *pb.SequencedCommand {

@@ -6,9 +6,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // catalogService answers the calls on databases, tables and partitions.

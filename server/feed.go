@@ -7,12 +7,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/feed"
 	"github.com/stavedb/stave/raftnode"
 	"github.com/stavedb/stave/watch"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // feedChunk is how many activations one message carries at most.

@@ -8,9 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // nextStep reads the feed up to the next message that tells something.

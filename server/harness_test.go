@@ -19,11 +19,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/internal/memnet"
 	"github.com/stavedb/stave/raftnode"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // served is one node with its server and a client that reaches it in memory.

@@ -10,10 +10,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/raftnode"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // readyWait is how long a probe waits for the commit index it found.

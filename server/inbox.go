@@ -8,10 +8,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/raftnode"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // Bounds of one batch, so that a follower can hand it on in one message, and of

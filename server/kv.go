@@ -7,9 +7,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // kvService answers the calls on keys and counters.

@@ -6,9 +6,8 @@ import (
 	"slices"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // maxLayout bounds the partitions that one GetLayout asks for.

@@ -9,9 +9,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // A list that comes in many chunks is of one state, whatever is written while

@@ -3,9 +3,8 @@ package server
 import (
 	"context"
 
-	"github.com/stavedb/stave/raftnode"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/raftnode"
 )
 
 // AddMember implements pb.ClusterServer.

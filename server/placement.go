@@ -6,10 +6,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/raftnode"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // maxLeases bounds the leases of one KeepAlive.

@@ -7,10 +7,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/raftnode"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // view is a state to answer from, with the header of the answer.

@@ -16,9 +16,8 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/stavedb/stave/raftnode"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/raftnode"
 )
 
 // Server answers the calls of one node. All methods may be called concurrently.

@@ -7,10 +7,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/watch"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // watchService answers watches.

@@ -6,10 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/raftnode"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // fragmentBytes is how large a message of an event becomes, about. One change

@@ -5,10 +5,9 @@ import (
 	"strings"
 
 	"github.com/stavedb/stave/api"
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/watch"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 // watchFilter is what a watch shows: what the history selects, and of the keys

@@ -2,9 +2,8 @@ package server
 
 import (
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // snapshot sends the rows of the state that the watch starts with, if it starts

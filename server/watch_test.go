@@ -13,9 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stavedb/stave/api"
-	"github.com/stavedb/stave/catalog"
-
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 type watchStream = grpc.ServerStreamingClient[pb.WatchResponse]
