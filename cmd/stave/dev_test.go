@@ -37,11 +37,17 @@ func (r runner) background(t *testing.T, args ...string) *running {
 func (b *running) end(t *testing.T) int {
 	t.Helper()
 	b.interrupt()
+	return b.wait(t)
+}
+
+// wait returns the exit code once the command line has ended.
+func (b *running) wait(t *testing.T) int {
+	t.Helper()
 	select {
 	case code := <-b.code:
 		return code
 	case <-time.After(30 * time.Second):
-		t.Fatalf("an interrupted command does not end; it printed %q and %q", b.out.String(), b.errs.String())
+		t.Fatalf("the command does not end; it printed %q and %q", b.out.String(), b.errs.String())
 		return 0
 	}
 }

@@ -121,7 +121,7 @@ func TestTablet_Keep(t *testing.T) {
 	kept, lost := keep("1"), keep("2")
 	r.must(t, "tablet", "register", "3", "--listener", "h:3", "--ttl", "1s")
 	r.must(t, "tablet", "register", "2", "--listener", "h:2", "--ttl", "5m")
-	if code := <-lost.code; code != exitRefused || !strings.Contains(lost.errs.String(), "error: SESSION_EXPIRED: the lease of tablet server 2") {
+	if code := lost.wait(t); code != exitRefused || !strings.Contains(lost.errs.String(), "error: SESSION_EXPIRED: the lease of tablet server 2") {
 		t.Errorf("replaced registration: exit code %d: %s", code, lost.errs.String())
 	}
 	live := func() map[int32]bool {
