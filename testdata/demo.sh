@@ -7,7 +7,15 @@ set -euo pipefail
 
 table=shop.orders
 sample=testdata/sample/catalog.jsonl
+# free PORT: nobody listens on any of the nine ports counted from it.
+free() {
+	for i in 1 2 3 11 12 13 21 22 23; do
+		(: <"/dev/tcp/127.0.0.1/$(($1 + i))") 2>/dev/null && return 1
+	done
+	return 0
+}
 port=${STAVE_DEMO_PORT:-$((10000 + $$ % 20000))}
+until [ -n "${STAVE_DEMO_PORT:-}" ] || free "$port"; do port=$((10000 + (port + 31) % 20000)); done
 dir=$(mktemp -d "${TMPDIR:-/tmp}/stave-demo.XXXXXX")
 stave=$dir/stave
 pids=(0 0 0 0)
