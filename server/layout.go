@@ -32,7 +32,7 @@ func (c *catalogService) GetLayout(ctx context.Context, r *pb.GetLayoutRequest) 
 	if t.Importing() {
 		return nil, refuse(catalog.ErrTableImporting, "table %s has no routes before its import has ended", t.Path)
 	}
-	out := &pb.GetLayoutResponse{Header: v.header, Table: api.TableToProto(t)}
+	out := &pb.GetLayoutResponse{Header: v.header, Table: withoutHistory(t)}
 	leaders := map[catalog.ServerID]bool{}
 	addLeaders(leaders, t.Placement)
 	for _, p := range chosen(v.State, t, r) {

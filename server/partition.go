@@ -25,7 +25,7 @@ func (c *catalogService) CreatePartitions(ctx context.Context, r *pb.CreateParti
 	if err != nil {
 		return out, nil //nolint:nilerr // the table was dropped since; the write took effect
 	}
-	out.Table = api.TableToProto(t)
+	out.Table = withoutHistory(t)
 	for _, run := range w.ids {
 		for i := uint64(0); i < run.Count && len(out.Partitions) < maxAnswered; i++ {
 			p, ok := w.PartitionByID(catalog.PartitionID(run.First + i))
@@ -56,7 +56,7 @@ func (c *catalogService) GetPartition(ctx context.Context, r *pb.GetPartitionReq
 	if err != nil {
 		return nil, err
 	}
-	return &pb.PartitionResponse{Header: v.header, Table: api.TableToProto(t), Partition: api.PartitionToProto(t, p)}, nil
+	return &pb.PartitionResponse{Header: v.header, Table: withoutHistory(t), Partition: api.PartitionToProto(t, p)}, nil
 }
 
 // findPartition finds a partition by id, else by name, else by spec.

@@ -81,3 +81,12 @@ func (c *catalogService) ListTables(r *pb.ListTablesRequest, out grpc.ServerStre
 	v.Tables(r.GetDatabase(), func(t *catalog.Table) bool { return list.add(api.TableToProto(t)) })
 	return list.end()
 }
+
+// withoutHistory is a table's message for answers about its partitions: the
+// layout history of a table that was rescaled a thousand times would be most of
+// it.
+func withoutHistory(t *catalog.Table) *pb.Table {
+	short := *t
+	short.History = nil
+	return api.TableToProto(&short)
+}

@@ -37,7 +37,7 @@ func (a *app) benchCommand() *cobra.Command {
 call per operation. It works in a database and keys of its own, and removes them.
 
 kv puts a key, partition creates a partition, rescale sets a table's bucket count,
-read gets a table at the level of --consistency.`,
+read gets a database at the level of --consistency.`,
 		Example: "  stave bench --clients 64 --duration 10s --kind kv,read",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {

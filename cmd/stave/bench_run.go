@@ -108,7 +108,7 @@ func (b *bencher) operation(kind string, worker int) func(context.Context, int) 
 		}
 	default: // read
 		return func(ctx context.Context, _ int) error {
-			_, err := s.catalog.GetTable(ctx, &pb.GetTableRequest{Consistency: b.app.read(), Table: b.table()})
+			_, err := s.catalog.GetDatabase(ctx, &pb.GetDatabaseRequest{Consistency: b.app.read(), Name: b.database})
 			return err
 		}
 	}

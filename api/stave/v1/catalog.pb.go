@@ -1349,7 +1349,8 @@ type PartitionsResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Header *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
 	Result *Result                `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
-	Table  *Table                 `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
+	// table comes without its layout history.
+	Table *Table `protobuf:"bytes,3,opt,name=table,proto3" json:"table,omitempty"`
 	// partitions in the order of the specs; at most the first 1,024.
 	Partitions    []*Partition `protobuf:"bytes,4,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1588,10 +1589,11 @@ func (x *GetPartitionRequest) GetPartitionId() uint64 {
 
 // PartitionResponse carries one partition and its table.
 type PartitionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Header        *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Table         *Table                 `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
-	Partition     *Partition             `protobuf:"bytes,3,opt,name=partition,proto3" json:"partition,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Header *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	// table comes without its layout history.
+	Table         *Table     `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	Partition     *Partition `protobuf:"bytes,3,opt,name=partition,proto3" json:"partition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1875,10 +1877,11 @@ func (x *GetLayoutRequest) GetPartitionIds() []uint64 {
 
 // GetLayoutResponse is from one state.
 type GetLayoutResponse struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	Header     *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
-	Table      *Table                 `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
-	Partitions []*Partition           `protobuf:"bytes,3,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Header *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	// table comes without its layout history.
+	Table      *Table       `protobuf:"bytes,2,opt,name=table,proto3" json:"table,omitempty"`
+	Partitions []*Partition `protobuf:"bytes,3,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	// servers are the leaders of the buckets shown.
 	Servers       []*Server `protobuf:"bytes,4,rep,name=servers,proto3" json:"servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
