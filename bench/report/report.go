@@ -144,8 +144,8 @@ func (r *Run) Rows() []Row {
 	return rows
 }
 
-// summarize takes the median, of an even number the lower one, so that the
-// figure is one that was measured.
+// summarize takes the median; the quantiles are those of the repetition in the
+// middle, of an even number those of the lower one.
 func summarize(samples []Sample) Cell {
 	slices.SortFunc(samples, func(a, b Sample) int { return cmp.Compare(a.Value, b.Value) })
 	for _, s := range samples {
@@ -154,7 +154,8 @@ func summarize(samples []Sample) Cell {
 		}
 	}
 	mid := samples[(len(samples)-1)/2]
-	return Cell{Median: mid.Value, Min: samples[0].Value, Max: samples[len(samples)-1].Value, N: len(samples), Quantiles: mid.Quantiles}
+	median := (mid.Value + samples[len(samples)/2].Value) / 2
+	return Cell{Median: median, Min: samples[0].Value, Max: samples[len(samples)-1].Value, N: len(samples), Quantiles: mid.Quantiles}
 }
 
 // Find returns a system's cell of a row.

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	pb "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/bench/load"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/client"
-
-	pb "github.com/stavedb/stave/api/stave/v1"
 )
 
 const (
