@@ -21,6 +21,8 @@ type int128 struct {
 	lo uint64
 }
 
+func beUint32(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
+
 func beUint64(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
 
 func (d int128) neg() int128 {

@@ -1,6 +1,8 @@
 package routing
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,21 +10,28 @@ import (
 	"github.com/stavedb/stave/catalog"
 )
 
-// Layout is one table as a router sees it at one revision: its keys, its layout epoch, its partitions with their
-// effective bucket counts, and who leads their buckets. It is immutable and safe for concurrent use.
+// ErrPartialLayout is returned when all partitions of a table are asked of a layout that may not know them all.
+var ErrPartialLayout = errors.New("routing: the layout does not know every partition of the table")
+
+// Layout is one table as a router sees it: its keys, its layout epoch, its partitions with their effective bucket
+// counts, and who leads their buckets. It is immutable and safe for concurrent use.
 type Layout struct {
 	incarnation catalog.Incarnation
 	revision    catalog.Revision
 	table       *catalog.Table
 	keys        *TableKeys
 	columns     []Column
-	servers     map[catalog.ServerID]*catalog.Server
-	byName      map[string]*LayoutPartition
-	byID        map[catalog.PartitionID]*LayoutPartition
+	parts       *partitionSet
 	whole       *LayoutPartition // a table without partitions; nil otherwise
+	// complete: parts are all partitions at revision.
+	complete bool
+	// floor is the revision of the last complete layout in this one: what was read before it and is not here is gone.
+	// Invariant: floor <= revision.
+	floor catalog.Revision
 }
 
-// LayoutPartition is one partition of a layout, or a table without partitions.
+// LayoutPartition is one partition of a layout, or a table without partitions. It is immutable; another pointer for the
+// same id means that it was read again.
 type LayoutPartition struct {
 	// ID is NoPartition for a table without partitions.
 	ID   catalog.PartitionID
@@ -31,26 +40,32 @@ type LayoutPartition struct {
 	Count int32
 	// Epoch is the layout epoch at which the partition was created.
 	Epoch catalog.Epoch
+	// Legacy is set for a partition without a count of its own.
+	Legacy bool
+	// Revision is the one the partition was read at.
+	Revision catalog.Revision
 	// Err is ErrStaleMetadata for a partition whose count is not known: it is never guessed.
-	Err       error
-	placement *catalog.Placement
+	Err error
+	// leaders are empty, or one per bucket with NoServer where nobody leads.
+	leaders []Leader
 }
 
 // Leader is who leads a bucket.
 type Leader struct {
-	Server      catalog.ServerID
+	Server catalog.ServerID
+	// Listeners are nil for a server that the layout was not told of. The slice must not be changed.
 	Listeners   []string
 	LeaderEpoch catalog.LeaderEpoch
 }
 
-// NewLayout makes a layout from rows of one state. partitions may be a part of the table's; servers those that are
-// needed for leaders. Errors: catalog.ErrTableImporting for a table that is being imported, and those of NewTableKeys.
-// The rows are kept and must not change.
+// NewLayout makes a layout from rows of one state. partitions may be a part of the table's: a layout of a partitioned
+// table is partial. servers are those that are needed for leaders. Errors: catalog.ErrTableImporting for a table that is
+// being imported, and those of NewTableKeys. The rows are kept and must not change.
 func NewLayout(inc catalog.Incarnation, rev catalog.Revision, t *catalog.Table, partitions []*catalog.Partition, servers []*catalog.Server) (*Layout, error) {
 	if t.Importing() {
 		return nil, &catalog.Error{Code: catalog.ErrTableImporting, Message: "table " + t.Path + " is being imported and has no routes yet"}
 	}
-	l := &Layout{incarnation: inc, revision: rev, table: t, servers: map[catalog.ServerID]*catalog.Server{}}
+	l := &Layout{incarnation: inc, revision: rev, table: t, parts: &partitionSet{}}
 	shape, err := shapeOf(t)
 	if err != nil {
 		return nil, err
@@ -59,22 +74,38 @@ func NewLayout(inc catalog.Incarnation, rev catalog.Revision, t *catalog.Table, 
 	if l.keys, err = NewTableKeys(shape); err != nil {
 		return nil, fmt.Errorf("table %s: %w", t.Path, err)
 	}
+	listeners := make(map[catalog.ServerID][]string, len(servers))
 	for _, s := range servers {
-		l.servers[s.ID] = s
+		listeners[s.ID] = s.Listeners
 	}
 	if !t.Partitioned() {
-		l.whole = &LayoutPartition{ID: NoPartition, Count: t.Buckets, Epoch: t.Epoch, placement: t.Placement}
+		l.whole = &LayoutPartition{ID: NoPartition, Count: t.Buckets, Epoch: t.Epoch, Revision: rev, leaders: leadersOf(t.Placement, listeners)}
+		l.complete, l.floor = true, rev
 		return l, nil
 	}
-	l.byName = make(map[string]*LayoutPartition, len(partitions))
-	l.byID = make(map[catalog.PartitionID]*LayoutPartition, len(partitions))
+	e := l.parts.edit()
 	for _, p := range partitions {
-		l.put(layoutPartition(t, p))
+		count, err := catalog.EffectiveCount(t, p)
+		e.put(&LayoutPartition{
+			ID: p.ID, Name: p.Name, Count: count, Epoch: p.Epoch, Legacy: p.Legacy, Revision: rev, Err: err,
+			leaders: leadersOf(p.Placement, listeners),
+		}, 0)
 	}
+	l.parts = e.done()
 	return l, nil
 }
 
-// LayoutOf makes a layout of a whole table from a state.
+// NewCompleteLayout is NewLayout for all partitions that the table has at the revision.
+func NewCompleteLayout(inc catalog.Incarnation, rev catalog.Revision, t *catalog.Table, partitions []*catalog.Partition, servers []*catalog.Server) (*Layout, error) {
+	l, err := NewLayout(inc, rev, t, partitions, servers)
+	if err != nil {
+		return nil, err
+	}
+	l.complete, l.floor = true, rev
+	return l, nil
+}
+
+// LayoutOf makes a complete layout of a table from a state.
 func LayoutOf(st *catalog.State, path string) (*Layout, error) {
 	t, ok := st.Table(path)
 	if !ok {
@@ -90,7 +121,7 @@ func LayoutOf(st *catalog.State, path string) (*Layout, error) {
 		servers = append(servers, s)
 		return true
 	})
-	return NewLayout(st.Incarnation(), st.Revision(), t, partitions, servers)
+	return NewCompleteLayout(st.Incarnation(), st.Revision(), t, partitions, servers)
 }
 
 func shapeOf(t *catalog.Table) (TableShape, error) {
@@ -110,25 +141,26 @@ func shapeOf(t *catalog.Table) (TableShape, error) {
 	return s, nil
 }
 
-func layoutPartition(t *catalog.Table, p *catalog.Partition) *LayoutPartition {
-	count, err := catalog.EffectiveCount(t, p)
-	return &LayoutPartition{ID: p.ID, Name: p.Name, Count: count, Epoch: p.Epoch, Err: err, placement: p.Placement}
-}
-
-func (l *Layout) put(p *LayoutPartition) {
-	if old, ok := l.byName[p.Name]; ok {
-		delete(l.byID, old.ID)
+// leadersOf joins leaders and listeners once: a later layout need not know the servers any more.
+func leadersOf(p *catalog.Placement, listeners map[catalog.ServerID][]string) []Leader {
+	if p == nil {
+		return nil
 	}
-	l.byName[p.Name], l.byID[p.ID] = p, p
+	out := make([]Leader, len(p.Buckets))
+	for i := range p.Buckets {
+		s := &p.Buckets[i]
+		out[i] = Leader{Server: s.Leader, Listeners: listeners[s.Leader], LeaderEpoch: s.LeaderEpoch}
+	}
+	return out
 }
 
 // Incarnation returns the history the layout belongs to.
 func (l *Layout) Incarnation() catalog.Incarnation { return l.incarnation }
 
-// Revision returns the revision the layout was read at.
+// Revision returns the latest revision anything in the layout was read at.
 func (l *Layout) Revision() catalog.Revision { return l.revision }
 
-// Table returns the table's row.
+// Table returns the table's row as of Revision.
 func (l *Layout) Table() *catalog.Table { return l.table }
 
 // Columns returns the table's columns, in the order of a row's values. The slice must not be changed.
@@ -137,13 +169,24 @@ func (l *Layout) Columns() []Column { return l.columns }
 // Keys returns the encoders of the table's keys.
 func (l *Layout) Keys() *TableKeys { return l.keys }
 
+// Complete reports whether the layout has every partition the table had at Revision, and no other.
+func (l *Layout) Complete() bool { return l.complete }
+
+// Len returns how many partitions the layout knows; 1 for a table without partitions.
+func (l *Layout) Len() int {
+	if l.whole != nil {
+		return 1
+	}
+	return l.parts.ids.n
+}
+
 // Partition returns a partition by name; of a table without partitions the whole table for the empty name.
 func (l *Layout) Partition(name string) (*LayoutPartition, bool) {
 	if l.whole != nil {
 		return l.whole, name == ""
 	}
-	p, ok := l.byName[name]
-	return p, ok
+	p := l.parts.byName(name)
+	return p, p != nil
 }
 
 // PartitionByID returns a partition by id.
@@ -151,83 +194,35 @@ func (l *Layout) PartitionByID(id catalog.PartitionID) (*LayoutPartition, bool) 
 	if l.whole != nil {
 		return l.whole, id == NoPartition
 	}
-	p, ok := l.byID[id]
-	return p, ok
+	p := l.parts.byID(id)
+	return p, p != nil
 }
 
-// Partitions returns all partitions in order of their ids. The slice is the caller's.
-func (l *Layout) Partitions() []*LayoutPartition {
+// Known returns the partitions the layout knows, in order of their ids; unless it is complete the table may have more.
+// The slice is the caller's.
+func (l *Layout) Known() []*LayoutPartition {
 	if l.whole != nil {
 		return []*LayoutPartition{l.whole}
 	}
-	out := make([]*LayoutPartition, 0, len(l.byID))
-	for _, p := range l.byID {
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(a, b *LayoutPartition) int { return int(int64(a.ID) - int64(b.ID)) })
+	out := make([]*LayoutPartition, 0, l.parts.ids.n)
+	l.parts.ids.each(func(_ catalog.PartitionID, p *LayoutPartition) { out = append(out, p) })
+	slices.SortFunc(out, func(a, b *LayoutPartition) int { return cmp.Compare(a.ID, b.ID) })
 	return out
 }
 
-// Leader returns who leads a bucket, or false while nobody does, or it is not known.
-func (l *Layout) Leader(p *LayoutPartition, bucket int32) (Leader, bool) {
-	if p.placement == nil || bucket < 0 || int(bucket) >= len(p.placement.Buckets) {
+// Partitions returns all partitions of the table in order of their ids; ErrPartialLayout unless the layout is complete.
+// The slice is the caller's.
+func (l *Layout) Partitions() ([]*LayoutPartition, error) {
+	if !l.complete {
+		return nil, fmt.Errorf("table %s: %w", l.table.Path, ErrPartialLayout)
+	}
+	return l.Known(), nil
+}
+
+// Leader returns who led a bucket when the partition was read, or false while nobody did.
+func (p *LayoutPartition) Leader(bucket int32) (Leader, bool) {
+	if bucket < 0 || int(bucket) >= len(p.leaders) || p.leaders[bucket].Server == catalog.NoServer {
 		return Leader{}, false
 	}
-	s := &p.placement.Buckets[bucket]
-	if s.Leader == catalog.NoServer {
-		return Leader{}, false
-	}
-	out := Leader{Server: s.Leader, LeaderEpoch: s.LeaderEpoch}
-	if v, ok := l.servers[s.Leader]; ok {
-		out.Listeners = v.Listeners
-	}
-	return out, true
-}
-
-// Newer reports whether l was read later than o: answers may arrive in any order, and the later one counts. Layouts of
-// different tables are not ordered; of two ids at one path the later incarnation and revision counts.
-func (l *Layout) Newer(o *Layout) bool {
-	if o == nil {
-		return true
-	}
-	if c := l.incarnation.Compare(o.incarnation); c != 0 {
-		return c > 0
-	}
-	return l.revision > o.revision
-}
-
-// With returns a layout that also has rows read at a later revision: its table row, revision and servers replace the
-// old ones, its partitions are added. Rows of another table id make a layout that holds nothing else.
-func (l *Layout) With(newer *Layout) *Layout {
-	if newer.incarnation != l.incarnation || newer.table.ID != l.table.ID || l.whole != nil {
-		return newer
-	}
-	out := *newer
-	out.byName = make(map[string]*LayoutPartition, len(l.byName)+len(newer.byName))
-	out.byID = make(map[catalog.PartitionID]*LayoutPartition, len(l.byID)+len(newer.byID))
-	for _, p := range l.byName {
-		// A legacy partition's count does not change by a rescale: only its row says what it is.
-		out.put(p)
-	}
-	for _, p := range newer.byName {
-		out.put(p)
-	}
-	return &out
-}
-
-// Without returns a layout that does not know a partition.
-func (l *Layout) Without(id catalog.PartitionID) *Layout {
-	gone, ok := l.byID[id]
-	if !ok {
-		return l
-	}
-	out := *l
-	out.byName = make(map[string]*LayoutPartition, len(l.byName))
-	out.byID = make(map[catalog.PartitionID]*LayoutPartition, len(l.byID))
-	for _, p := range l.byName {
-		if p != gone {
-			out.put(p)
-		}
-	}
-	return &out
+	return p.leaders[bucket], true
 }

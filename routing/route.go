@@ -17,6 +17,44 @@ type Route struct {
 	Bucket      int32
 	Count       int32
 	Epoch       catalog.Epoch // the table's layout epoch when the route was made
+	// In is the partition as it was known when the route was made, with its name and leaders.
+	In *LayoutPartition
+}
+
+// Name returns the partition's name, empty for a table without partitions.
+func (r *Route) Name() string {
+	if r.In == nil {
+		return ""
+	}
+	return r.In.Name
+}
+
+// Leader returns who led the bucket when the layout was read, or false while nobody did.
+func (r *Route) Leader() (Leader, bool) {
+	if r.In == nil {
+		return Leader{}, false
+	}
+	return r.In.Leader(r.Bucket)
+}
+
+// TableBucket returns the ids of the bucket.
+func (r *Route) TableBucket() TableBucket {
+	return TableBucket{TableID: r.Table, PartitionID: r.Partition, Bucket: r.Bucket}
+}
+
+// Request returns what is sent with the row: the bucket, and the count it was computed with.
+func (r *Route) Request() Request { return Request{Bucket: r.TableBucket(), Count: r.Count} }
+
+// BatchKey names a batch of rows that may be sent together. It is comparable.
+type BatchKey struct {
+	Incarnation catalog.Incarnation
+	Bucket      TableBucket
+	Count       int32
+}
+
+// BatchKey returns the batch the row may join: rows routed with different counts never share one.
+func (r *Route) BatchKey() BatchKey {
+	return BatchKey{Incarnation: r.Incarnation, Bucket: r.TableBucket(), Count: r.Count}
 }
 
 // ErrNoBucketKey is returned for a row of a table without bucket key: an assigner chooses its bucket.
@@ -45,7 +83,7 @@ func (l *Layout) Route(row []Value, s *Scratch) (Route, error) {
 	if err != nil {
 		return Route{}, err
 	}
-	e := l.keys.BucketKey()
+	e := l.keys.bucket
 	if e == nil {
 		return Route{}, ErrNoBucketKey
 	}
@@ -58,24 +96,33 @@ func (l *Layout) Route(row []Value, s *Scratch) (Route, error) {
 }
 
 func (l *Layout) route(p *LayoutPartition, bucket int32) Route {
-	return Route{Incarnation: l.incarnation, Table: l.table.ID, Partition: p.ID, Bucket: bucket, Count: p.Count, Epoch: l.table.Epoch}
+	return Route{
+		Incarnation: l.incarnation, Table: l.table.ID, Partition: p.ID, Bucket: bucket, Count: p.Count,
+		Epoch: l.table.Epoch, In: p,
+	}
 }
 
 // find resolves the partition of a row.
 func (l *Layout) find(row []Value, s *Scratch) (*LayoutPartition, error) {
-	p := l.whole
-	if p == nil {
-		name, err := l.keys.Partition().Append(s.name[:0], row)
-		s.name = name
-		if err != nil {
-			return nil, err
-		}
-		var ok bool
-		if p, ok = l.byName[string(name)]; !ok {
-			return nil, &UnknownPartitionError{Table: l.table.Path, Name: string(name)}
+	if l.whole != nil {
+		return l.whole, l.whole.Err
+	}
+	n := l.keys.partition
+	// The text of a single text column is the name. One that is known is valid; others take the long way.
+	if c := &n.cols[0]; len(n.cols) == 1 && c.value == KindString && len(row) == n.width && row[c.src].kind == KindString {
+		if p := l.parts.byName(row[c.src].s); p != nil {
+			return p, p.Err
 		}
 	}
-	return p, p.Err
+	name, err := n.Append(s.name[:0], row)
+	s.name = name
+	if err != nil {
+		return nil, err
+	}
+	if p := l.parts.byNameBytes(name); p != nil {
+		return p, p.Err
+	}
+	return nil, &UnknownPartitionError{Table: l.table.Path, Name: string(name)}
 }
 
 // Explanation is a route with everything it was computed from.
@@ -85,27 +132,32 @@ type Explanation struct {
 	Format        string // of the bucket key
 	KeyColumns    []string
 	Key           string // the encoded bucket key, in hex
-	Legacy        bool
+	// Function is the bucketing function with its operands' names, Hash the number it takes the remainder of.
+	Function string
+	Hash     int32
+	Legacy   bool
 	// Why says in words where the count comes from.
 	Why string
 }
 
-// Explain routes a row and says why.
+// Explain routes a row and says why. Errors are those of Route.
 func (l *Layout) Explain(row []Value) (Explanation, error) {
 	var s Scratch
 	r, err := l.Route(row, &s)
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := l.keys.BucketKey()
-	out := Explanation{Route: r, PartitionName: string(s.name), Format: e.Format().String(), Key: hex.EncodeToString(s.key)}
+	e, p := l.keys.bucket, r.In
+	out := Explanation{Route: r, PartitionName: p.Name, Format: e.format.String(), Key: hex.EncodeToString(s.key), Legacy: p.Legacy}
+	out.Function, out.Hash = e.format.function(s.key)
 	for _, c := range e.Columns() {
 		out.KeyColumns = append(out.KeyColumns, c.Name)
 	}
-	p, _ := l.PartitionByID(r.Partition)
 	switch {
 	case l.whole != nil:
 		out.Why = fmt.Sprintf("the table is not partitioned and has %d buckets", r.Count)
+	case p.Legacy:
+		out.Why = fmt.Sprintf("partition '%s' was imported without a count and has the %d buckets that the table had before its first rescale", p.Name, r.Count)
 	case p.Epoch < l.table.Epoch:
 		out.Why = fmt.Sprintf("partition '%s' was created at layout epoch %d with %d buckets and keeps them; the table is at epoch %d with %d",
 			p.Name, p.Epoch, r.Count, l.table.Epoch, l.table.Buckets)
@@ -113,4 +165,18 @@ func (l *Layout) Explain(row []Value) (Explanation, error) {
 		out.Why = fmt.Sprintf("partition '%s' has the table's %d buckets of layout epoch %d", p.Name, r.Count, l.table.Epoch)
 	}
 	return out, nil
+}
+
+// function returns the name of the bucketing function and the hash of a key that Bucket accepts.
+func (f Format) function(key []byte) (string, int32) {
+	switch f {
+	case FormatPaimon:
+		return "|murmur3_42(key) rem count|", murmur42(key)
+	case FormatIceberg:
+		return "(murmur3_x86_32(key) & 0x7fffffff) mod count", murmurStandard(key) & 0x7fffffff
+	case FormatHudi:
+		return "(java_hash(key) & 0x7fffffff) mod count", int32(beUint32(key) & 0x7fffffff)
+	default:
+		return "mix(murmur3_42(key)) mod count", mixInt(murmur42(key))
+	}
 }
