@@ -83,12 +83,25 @@ func (l *Layout) Route(row []Value, s *Scratch) (Route, error) {
 	if err != nil {
 		return Route{}, err
 	}
+	return l.routeIn(p, row, s)
+}
+
+// routeIn computes the bucket in a partition whose count is known.
+func (l *Layout) routeIn(p *LayoutPartition, row []Value, s *Scratch) (Route, error) {
 	e := l.keys.bucket
 	if e == nil {
 		return Route{}, ErrNoBucketKey
 	}
-	bucket, key, err := e.Bucket(s.key[:0], row, p.Count)
-	s.key = key
+	var bucket int32
+	var err error
+	if e.format == FormatFluss && len(row) == e.width && p.Count > 0 {
+		// What Bucket does, without asking again for the format: keys of this one are never empty.
+		if s.key, err = e.appendCompacted(s.key[:0], row); err == nil {
+			bucket = mixInt(murmur42(s.key)) % p.Count
+		}
+	} else {
+		bucket, s.key, err = e.Bucket(s.key[:0], row, p.Count)
+	}
 	if err != nil {
 		return Route{}, err
 	}
