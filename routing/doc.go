@@ -1,5 +1,6 @@
 // Package routing turns a row into the partition, the bucket and the writer it belongs to. It has no I/O, no clock and
-// no state; everything in it is a function of its arguments, immutable once built, and safe for concurrent use.
+// no goroutines. Encoders, layouts and routes are functions of their arguments, immutable once built, and safe for
+// concurrent use; what keeps state (Guard, LayoutCache, Assigners, Channels) says so.
 //
 // # The way of a row
 //

@@ -94,7 +94,11 @@ func (l *Layout) RouteIn(p *LayoutPartition, row []Value, s *Scratch) (Route, er
 	if p.Err != nil {
 		return Route{}, p.Err
 	}
-	return l.routeIn(p, row, s)
+	b, err := l.bucketIn(p, row, s)
+	if err != nil {
+		return Route{}, err
+	}
+	return l.route(p, b), nil
 }
 
 // CheckHistorical decides on a historical lookup at the server, for clients that do not ask Layout.Historical: Check,

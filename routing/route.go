@@ -83,29 +83,30 @@ func (l *Layout) Route(row []Value, s *Scratch) (Route, error) {
 	if err != nil {
 		return Route{}, err
 	}
-	return l.routeIn(p, row, s)
-}
-
-// routeIn computes the bucket in a partition whose count is known.
-func (l *Layout) routeIn(p *LayoutPartition, row []Value, s *Scratch) (Route, error) {
-	e := l.keys.bucket
-	if e == nil {
-		return Route{}, ErrNoBucketKey
-	}
-	var bucket int32
-	var err error
-	if e.format == FormatFluss && len(row) == e.width && p.Count > 0 {
-		// What Bucket does, without asking again for the format: keys of this one are never empty.
-		if s.key, err = e.appendCompacted(s.key[:0], row); err == nil {
-			bucket = mixInt(murmur42(s.key)) % p.Count
-		}
-	} else {
-		bucket, s.key, err = e.Bucket(s.key[:0], row, p.Count)
-	}
+	b, err := l.bucketIn(p, row, s)
 	if err != nil {
 		return Route{}, err
 	}
-	return l.route(p, bucket), nil
+	return l.route(p, b), nil
+}
+
+// bucketIn computes the bucket in a partition whose count is known.
+func (l *Layout) bucketIn(p *LayoutPartition, row []Value, s *Scratch) (int32, error) {
+	e := l.keys.bucket
+	if e == nil {
+		return 0, ErrNoBucketKey
+	}
+	if e.format != FormatFluss || len(row) != e.width || p.Count < 1 {
+		bucket, key, err := e.Bucket(s.key[:0], row, p.Count)
+		s.key = key
+		return bucket, err
+	}
+	// What Bucket does, without asking again for the format: keys of this one are never empty.
+	key, err := e.appendCompacted(s.key[:0], row)
+	if s.key = key; err != nil {
+		return 0, err
+	}
+	return mixInt(murmur42(key)) % p.Count, nil
 }
 
 func (l *Layout) route(p *LayoutPartition, bucket int32) Route {
