@@ -134,11 +134,40 @@ func (e *engine) checkStarted(id identity) error {
 	if !id.Started {
 		return nil
 	}
-	has, err := raft.HasExistingState(e.stores.Log(), e.stores.Stable(), e.snaps)
-	if err == nil && !has {
-		err = fmt.Errorf("%w: %s has no log and no snapshot although node %s took part with it", ErrCorrupt, e.cfg.Dir, e.cfg.ID)
+	index, term, err := e.snaps.newest()
+	if err != nil {
+		return err
 	}
-	return err
+	last, err := e.stores.Log().LastIndex()
+	if err != nil {
+		return fmt.Errorf("last index of the log: %w", err)
+	}
+	if last == 0 && index == 0 {
+		return e.forgot("no log and no snapshot")
+	}
+	if last > 0 {
+		l, err := e.stores.Get(last)
+		if err != nil {
+			return fmt.Errorf("last entry of the log: %w", err)
+		}
+		term = max(term, l.Term)
+	}
+	// A node that forgot its term and vote could vote twice in one term.
+	current, err := e.stores.Stable().GetUint64([]byte("CurrentTerm"))
+	if err != nil && err.Error() != "not found" { // as raft itself asks
+		return fmt.Errorf("current term: %w", err)
+	}
+	if current < term {
+		return e.forgot(fmt.Sprintf("term %d in its stable store, below term %d of its log or snapshot", current, term))
+	}
+	return nil
+}
+
+// forgot is the error for a directory that lost what it must not lose.
+func (e *engine) forgot(what string) error {
+	return fmt.Errorf("%w: %s has %s although node %s took part with it; a voter that forgot what it acknowledged loses data. "+
+		"Run 'stave cluster remove %s' and then 'stave cluster add %s=%s', and start it with an empty directory",
+		ErrCorrupt, e.cfg.Dir, what, e.cfg.ID, e.cfg.ID, e.cfg.ID, e.cfg.AdvertiseRaft)
 }
 
 // close ends the instance: no new proposals, an answer for each one taken, then

@@ -79,7 +79,7 @@ func (n *Node) Read(ctx context.Context, level Level) (*catalog.State, error) {
 
 func (n *Node) linearizable(ctx context.Context) (*catalog.State, error) {
 	for {
-		index, err := n.readIndex(ctx)
+		index, err := n.rounds.join(ctx)
 		if err == nil {
 			return n.await(ctx, index)
 		}
@@ -92,22 +92,17 @@ func (n *Node) linearizable(ctx context.Context) (*catalog.State, error) {
 	}
 }
 
-// readIndex returns an index that is at or above every write acknowledged
-// before the call.
-func (n *Node) readIndex(ctx context.Context) (uint64, error) {
-	if n.lead.Load() != nil {
-		return n.rounds.join(ctx)
-	}
+// leaderIndex asks the leader for a read index, for everyone who waits here.
+func (n *Node) leaderIndex() (uint64, error) {
 	leader := n.Leader()
 	if leader == "" || leader == n.cfg.ID {
 		return 0, n.notLeader()
 	}
+	ctx, cancel := n.withTimeout(2 * probeTimeout)
+	defer cancel()
 	data, err := n.peers.Call(ctx, leader, methodReadIndex, nil)
 	if err != nil {
-		if ctx.Err() != nil {
-			return 0, unavailable("read index from %s: %s", leader, err)
-		}
-		return 0, n.notLeader() // reads are repeated until the deadline
+		return 0, n.notLeader() // reads are repeated until their deadline
 	}
 	if len(data) != 8 {
 		return 0, unavailable("read index from %s has %d bytes", leader, len(data))
@@ -127,8 +122,9 @@ func (n *Node) await(ctx context.Context, index uint64) (*catalog.State, error) 
 	return st, nil
 }
 
-// rounds gives out read indexes at the leader. Readers queued so far share a
-// round; those that come during a round wait for the next.
+// rounds gives out read indexes: at the leader by asking the voters, elsewhere by
+// asking the leader. Readers queued so far share a round; those that come during
+// a round wait for the next.
 type rounds struct {
 	n  *Node
 	mu struct {
@@ -144,7 +140,8 @@ type round struct {
 	err   error
 }
 
-// join waits for a round that began after the call.
+// join waits for a round that began after the call. Its index is at or above
+// every write acknowledged before the call.
 func (r *rounds) join(ctx context.Context) (uint64, error) {
 	r.mu.Lock()
 	if r.mu.next == nil {
@@ -176,9 +173,17 @@ func (r *rounds) run() {
 			return
 		}
 		r.mu.Unlock()
-		cur.index, cur.err = r.n.confirm()
+		cur.index, cur.err = r.n.roundIndex()
 		close(cur.done)
 	}
+}
+
+// roundIndex is the index of one round.
+func (n *Node) roundIndex() (uint64, error) {
+	if n.lead.Load() != nil {
+		return n.confirm()
+	}
+	return n.leaderIndex()
 }
 
 // confirm takes the commit index and asks every voter of the latest

@@ -40,6 +40,9 @@ func boltOptions() *bbolt.Options {
 }
 
 func openBolt(file string) (*raftboltdb.BoltStore, error) {
+	if err := checkBoltSize(file); err != nil {
+		return nil, err
+	}
 	s, err := raftboltdb.New(raftboltdb.Options{Path: file, BoltOptions: boltOptions()})
 	if err != nil {
 		return nil, boltError(file, err)

@@ -57,6 +57,9 @@ func probeLock(file string) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err := checkBoltSize(file); err != nil {
+		return err
+	}
 	db, err := bbolt.Open(file, 0o600, boltOptions())
 	if err != nil {
 		return boltError(file, err)
