@@ -108,6 +108,25 @@ func kindOf(req any) callKind {
 	return kindOnce
 }
 
+// linearizable reports whether a read is one that the leader answers with the
+// least work: another node would have to ask it first. It is a preference only;
+// any node answers.
+func linearizable(req any) bool {
+	r, ok := req.(reader)
+	if !ok {
+		return false
+	}
+	if _, status := req.(*pb.StatusRequest); status {
+		return false
+	}
+	switch r.GetConsistency().GetLevel() {
+	case pb.ConsistencyLevel_CONSISTENCY_LEVEL_UNSPECIFIED, pb.ConsistencyLevel_CONSISTENCY_LEVEL_LINEARIZABLE:
+		return true
+	default:
+		return false
+	}
+}
+
 // errorOf converts the error of a generated stub.
 func errorOf(err error) error {
 	if err == nil {

@@ -100,7 +100,7 @@ func (c *Client) closedCause(ctx context.Context) error {
 
 // read repeats a call that changes nothing.
 func (c *Client) read(ctx context.Context, method string, req, reply any, opts []grpc.CallOption) error {
-	r := route{c: c}
+	r := route{c: c, leader: linearizable(req)}
 	tr := trace{method: method}
 	unexpected := 0
 	for {
@@ -121,6 +121,7 @@ func (c *Client) read(ctx context.Context, method string, req, reply any, opts [
 			}
 			s = stepElsewhere
 		}
+		r.leader = false // a preference for the first attempt
 		if !r.after(ctx, l, s) || c.pool.ctx.Err() != nil {
 			return tr.fail(c.closedCause(ctx))
 		}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -81,7 +80,7 @@ func (c *trackedConn) silence() time.Duration {
 var errRedial = errors.New("the connection ended")
 
 // openLink connects to addr and asks who is there.
-func openLink(ctx context.Context, addr string, dial func(context.Context, string) (net.Conn, error)) (*link, *pb.StatusResponse, error) {
+func openLink(ctx context.Context, addr string, dial func(context.Context, string) (net.Conn, error), tracing []grpc.DialOption) (*link, *pb.StatusResponse, error) {
 	dctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	c, err := dial(dctx, addr)
 	cancel()
@@ -90,7 +89,7 @@ func openLink(ctx context.Context, addr string, dial func(context.Context, strin
 	}
 	l := &link{addr: addr, raw: trackConn(c)}
 	var used atomic.Bool
-	l.conn, err = grpc.NewClient("passthrough:///"+addr,
+	options := append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			if used.Swap(true) {
@@ -98,9 +97,10 @@ func openLink(ctx context.Context, addr string, dial func(context.Context, strin
 			}
 			return l.raw, nil
 		}),
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler()),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(), grpc.WithIdleTimeout(0),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
+	}, tracing...)
+	l.conn, err = grpc.NewClient("passthrough:///"+addr, options...)
 	if err != nil {
 		_ = l.raw.Close()
 		return nil, nil, fmt.Errorf("connect %s: %w", addr, err)

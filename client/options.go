@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	oteltrace "go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
 )
 
 // Defaults and bounds of options.
@@ -36,6 +39,7 @@ type config struct {
 	registry prometheus.Registerer
 	batching bool
 	sessions bool
+	tracing  []grpc.DialOption
 }
 
 // WithTimeout sets the budget of calls whose context has no deadline, all
@@ -105,6 +109,17 @@ func WithRegisterer(r prometheus.Registerer) Option {
 			return errors.New("registerer is nil, want a registerer")
 		}
 		c.registry = r
+		return nil
+	}
+}
+
+// WithTracerProvider makes a span for each call to a node. Default: no tracing.
+func WithTracerProvider(tp oteltrace.TracerProvider) Option {
+	return func(c *config) error {
+		if tp == nil {
+			return errors.New("tracer provider is nil, want a tracer provider")
+		}
+		c.tracing = []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(otelgrpc.WithTracerProvider(tp)))}
 		return nil
 	}
 }

@@ -314,7 +314,7 @@ func (p *pool) liveLink(avoid map[string]bool) *link {
 // connect opens a link in the background. The lock is held.
 func (p *pool) connect(q *peer) {
 	q.connecting = p.goLocked(func() {
-		l, st, err := openLink(p.ctx, q.addr, p.cfg.dial)
+		l, st, err := openLink(p.ctx, q.addr, p.cfg.dial, p.cfg.tracing)
 		p.connected(q, l, st, err)
 	})
 }

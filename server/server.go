@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,9 +70,11 @@ func New(cfg Config) (*Server, error) {
 }
 
 func (s *Server) options() []grpc.ServerOption {
-	return []grpc.ServerOption{
+	out := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{}),
-		grpc.StatsHandler(otelgrpc.NewServerHandler()),
+		// Without workers every call begins on a new goroutine, whose stack grows
+		// anew each time.
+		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))),
 		grpc.ChainUnaryInterceptor(s.unary),
 		grpc.ChainStreamInterceptor(s.stream),
 		grpc.MaxConcurrentStreams(s.cfg.MaxStreams),
@@ -80,6 +83,10 @@ func (s *Server) options() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
+	if tp := s.cfg.TracerProvider; tp != nil {
+		out = append(out, grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(tp))))
+	}
+	return out
 }
 
 // Serve answers calls on both listeners until Close, and then returns nil, or
