@@ -98,6 +98,10 @@ func TestLayoutCache_Gone(t *testing.T) {
 	if l, _ := c.Get("d.t3"); l.Incarnation().Number != 2 {
 		t.Error("an old incarnation replaced the new one")
 	}
+	c.Put(cacheLayout(t, 1, 4, 2))
+	if _, ok := c.Get("d.t4"); ok {
+		t.Error("a table of an old incarnation is kept")
+	}
 	c.WithoutDropped("d.t3", "p0", 3000)
 	c.Put(cacheLayout(t, 2, 3, 2))
 	if l, _ := c.Get("d.t3"); l.Len() != 1 || c.mu.partitions != 1 {

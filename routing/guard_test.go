@@ -201,6 +201,20 @@ func TestS90_OldClients(t *testing.T) {
 	g.check("a snapshot does not lower the epoch", bucketOf(7, 0), 0, catalog.ErrStaleMetadata)
 }
 
+// Each table of a request is judged by its own epoch.
+func TestS90_TwoTables(t *testing.T) {
+	g := newTestGuard(t)
+	other := TableBucket{TableID: 2, PartitionID: 8}
+	g.Apply(GuardUpdate{
+		Epochs:      map[catalog.TableID]catalog.Epoch{1: 0, 2: 1},
+		Activations: slices.Concat(active(bucketOf(7, 0), 2, 0, 0), active(other, 2, 0, 0)),
+	})
+	r := g.CheckAll([]Request{{bucketOf(7, 0), 0}, {other, 0}, {bucketOf(7, 0), 0}})
+	if r == nil || !slices.Equal(r.Codes, []catalog.Code{catalog.Done, catalog.ErrStaleMetadata, catalog.Done}) {
+		t.Errorf("%+v", r)
+	}
+}
+
 // 3,000 activations are fast in one step and one by one.
 func TestGuard_ManyActivations(t *testing.T) {
 	var list []Activation

@@ -149,6 +149,10 @@ func TestLayout_Without_LateAnswer(t *testing.T) {
 	if got := names(doubt.WithoutDropped("a", p.ID).With(w.layout())); got != "b/2 " {
 		t.Errorf("a dropped id that was not known came back: %q", got)
 	}
+	parts := old.With(w.partial("b")).Without(p.ID) // never was complete
+	if got := names(parts.With(old)); got != "b/2 " {
+		t.Errorf("a late answer brought back %q of a partial layout", got)
+	}
 	w.drop("a")
 	w.create("a")
 	if got := names(dropped.With(w.partial("a"))); got != "b/2 a/2 " {
