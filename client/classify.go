@@ -112,6 +112,9 @@ func kindOf(req any) callKind {
 // least work: another node would have to ask it first. It is a preference only;
 // any node answers.
 func linearizable(req any) bool {
+	if _, register := req.(*pb.RegisterClientRequest); register {
+		return true // a write by its nature: another node would have to hand it on
+	}
 	r, ok := req.(reader)
 	if !ok {
 		return false

@@ -164,10 +164,10 @@ func (n *Node) setDutyError(name string, err error) {
 }
 
 // Ready reports whether the node has applied everything that was committed, as
-// far as it knows, and knows a leader.
+// far as it knows, knows a leader and does not stand back because of its disk.
 func (n *Node) Ready() bool {
 	e := n.engine.Load()
-	if e == nil || n.usable() != nil || n.Leader() == "" {
+	if e == nil || n.usable() != nil || n.Leader() == "" || n.gated.Load() {
 		return false
 	}
 	return n.fsm.Index() >= n.lastRelevant(e)
