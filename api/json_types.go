@@ -43,7 +43,7 @@ type Table struct {
 	LayoutEpoch uint64 `json:"layout_epoch"`
 	// LegacyCount is absent until a rescale set it.
 	LegacyCount       *int32       `json:"legacy_count,omitempty"`
-	History           []LayoutStep `json:"history"`
+	History           []LayoutStep `json:"history,omitempty"`
 	SchemaID          uint32       `json:"schema_id"`
 	Columns           []Column     `json:"columns"`
 	PrimaryKey        []string     `json:"primary_key"`

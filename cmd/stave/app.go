@@ -110,7 +110,7 @@ change of the table's default is one atomic command.`,
 	f.Var(&a.consistency, "consistency", "freshness of reads: linearizable, stale or at-least:REV[@INCARNATION]")
 	root.AddCommand(
 		a.devCommand(), a.serverCommand(),
-		a.databaseCommand(), a.tableCommand(), a.partitionCommand(), a.layoutCommand(), a.kvCommand(), a.tabletCommand(),
+		a.databaseCommand(), a.tableCommand(), a.partitionCommand(), a.layoutCommand(), a.routeCommand(), a.kvCommand(), a.tabletCommand(),
 		a.clusterCommand(), a.snapshotCommand(), a.exportCommand(), a.importCommand(), a.watchCommand(), a.benchCommand(),
 		a.versionCommand(), a.completionCommand(),
 	)

@@ -122,7 +122,7 @@ func (a *app) completeVerbs(root *cobra.Command) {
 	}{
 		{databaseNames, []string{"database get", "database alter", "database drop", "table list"}},
 		{tableNames, []string{
-			"table get", "table alter", "table rescale", "table drop", "layout",
+			"table get", "table alter", "table rescale", "table drop", "layout", "route",
 			"partition create", "partition list", "partition get", "partition drop",
 		}},
 		{scopeNames, []string{"watch"}},
