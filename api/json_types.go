@@ -42,7 +42,8 @@ type Table struct {
 	BucketCount int32  `json:"bucket_count"`
 	LayoutEpoch uint64 `json:"layout_epoch"`
 	// LegacyCount is absent until a rescale set it.
-	LegacyCount       *int32       `json:"legacy_count,omitempty"`
+	LegacyCount *int32 `json:"legacy_count,omitempty"`
+	// History is never empty for a table as stored; absent where an answer leaves it out.
 	History           []LayoutStep `json:"history,omitempty"`
 	SchemaID          uint32       `json:"schema_id"`
 	Columns           []Column     `json:"columns"`
