@@ -60,14 +60,33 @@ func (n *Node) SubmitAll(ctx context.Context, list []Submission) []Outcome {
 	if l := n.lead.Load(); l != nil || n.cfg.NoForward {
 		return n.submitLocal(ctx, l, list)
 	}
-	entries := make([][]byte, len(list))
-	for i := range list {
-		var err error
-		if entries[i], err = fsm.AppendEntry(nil, list[i].Envelope, list[i].Command); err != nil {
-			return repeat(len(list), err)
-		}
+	if err := n.usable(); err != nil {
+		return repeat(len(list), err)
 	}
-	return n.forward(ctx, entries)
+	return n.forwardAll(ctx, list)
+}
+
+// forwardAll hands over what can become an entry; the rest is refused one by
+// one, as the leader would.
+func (n *Node) forwardAll(ctx context.Context, list []Submission) []Outcome {
+	out := make([]Outcome, len(list))
+	entries := make([][]byte, 0, len(list))
+	places := make([]int, 0, len(list))
+	for i := range list {
+		entry, err := fsm.AppendEntry(nil, list[i].Envelope, list[i].Command)
+		if err != nil {
+			out[i].Err = err
+			continue
+		}
+		entries, places = append(entries, entry), append(places, i)
+	}
+	if len(entries) == 0 {
+		return out
+	}
+	for i, o := range n.forward(ctx, entries) {
+		out[places[i]] = o
+	}
+	return out
 }
 
 // submitLocal proposes at this node and waits for all.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"unicode/utf8"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -91,6 +92,10 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > bodyBytes {
 			failure(w, http.StatusRequestEntityTooLarge, refuse(catalog.ErrTooLarge, "the body of %d bytes is above %d", r.ContentLength, bodyBytes))
+			return
+		}
+		if !utf8.ValidString(r.URL.Path) {
+			failure(w, http.StatusBadRequest, refuse(catalog.ErrInvalidArgument, "path %q is not valid UTF-8", r.URL.Path))
 			return
 		}
 		limited.ServeHTTP(w, r)

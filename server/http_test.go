@@ -85,6 +85,8 @@ func TestHTTP(t *testing.T) {
 		{"PUT", "/v1/kv/a%2Fb/c", `{"value":"djE="}`, 200, `"version":"1"`},
 		{"GET", "/v1/kv/a/b/c", "", 200, `"value":"djE="`},
 		{"GET", "/v1/cluster", "", 200, `"node_id":"n1"`},
+		{"GET", "/v1/databases/%ff%fe", "", 400, `{"error":{"code":"INVALID_ARGUMENT"`},
+		{"PUT", "/v1/kv/%ff", `{"value":"djE="}`, 400, `{"error":{"code":"INVALID_ARGUMENT"`},
 		{"GET", "/nothing", "", 404, `{"error":{"code":"UNKNOWN_COMMAND"`},
 		{"PUT", "/v1/databases", "", 405, `{"error":{"code":"UNKNOWN_COMMAND"`},
 		{"GET", "/metrics", "", 200, `stave_server_requests_total{code="DATABASE_ALREADY_EXIST",method="Catalog/CreateDatabase",node="n1"} 1`},
