@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -112,14 +113,18 @@ func (n *Node) RemoveMember(ctx context.Context, id string) error {
 }
 
 // TransferLeadership hands leadership to a voter, or to the one that is furthest
-// if id is empty.
-func (n *Node) TransferLeadership(_ context.Context, id string) error {
-	e, _, err := n.leading()
+// if id is empty. When it returns nil, raft names that voter as leader and this
+// node serves as leader no more; the voter serves once it has opened its term.
+func (n *Node) TransferLeadership(ctx context.Context, id string) error {
+	e, l, err := n.leading()
 	if err != nil {
 		return err
 	}
 	if id == "" {
-		return changed(e.transfer(), "transfer leadership")
+		if err := changed(e.transfer(), "transfer leadership"); err != nil {
+			return err
+		}
+		return n.handedOver(ctx, e, l, id)
 	}
 	s, ok := server(e, id)
 	switch {
@@ -130,7 +135,40 @@ func (n *Node) TransferLeadership(_ context.Context, id string) error {
 	case id == n.cfg.ID:
 		return nil
 	}
-	return changed(e.await(e.raft.LeadershipTransferToServer(s.ID, s.Address)), "transfer leadership to "+id)
+	if err := changed(e.await(e.raft.LeadershipTransferToServer(s.ID, s.Address)), "transfer leadership to "+id); err != nil {
+		return err
+	}
+	return n.handedOver(ctx, e, l, id)
+}
+
+// handedOver waits until a transfer has its result: raft answers as soon as the
+// old leader stepped down, and another voter may win the election that follows.
+func (n *Node) handedOver(ctx context.Context, e *engine, l *leadership, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*n.cfg.ElectionTimeout)
+	defer cancel()
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+		return outcomeUnknown("transfer leadership", ctx.Err())
+	}
+	ticker := time.NewTicker(n.cfg.ElectionTimeout / 50)
+	defer ticker.Stop()
+	for {
+		switch _, now := e.raft.LeaderWithID(); {
+		case now == "":
+		case id == "" || string(now) == id:
+			return nil
+		default:
+			return unavailable("transfer leadership to %s: %s was elected", id, now)
+		}
+		select {
+		case <-ticker.C:
+		case <-e.gone:
+			return ErrClosed
+		case <-ctx.Done():
+			return outcomeUnknown("transfer leadership", ctx.Err())
+		}
+	}
 }
 
 func server(e *engine, id string) (raft.Server, bool) {
