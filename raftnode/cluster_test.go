@@ -193,6 +193,16 @@ func (c *cluster) caughtUp(n, with *Node) {
 	}
 }
 
+// until waits until something holds.
+func (c *cluster) until(what string, holds func() bool) {
+	c.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
 // join adds a node that is not in the initial cluster, and opens it.
 func (c *cluster) join(id string) *Node {
 	c.t.Helper()

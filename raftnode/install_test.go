@@ -89,7 +89,7 @@ func TestNode_DoomedTailThenInstall(t *testing.T) {
 				next := c.leaderExcept(id)
 				c.writeKeys(next, "after", 200)
 				time.Sleep(6 * time.Second) // what is on its way is given up
-				before := old.snaps.installs.Load()
+				before, first := old.snaps.installs.Load(), old.engine.Load()
 				healed := time.Now()
 				c.net.HealAll()
 				c.caughtUp(old, next)
@@ -97,6 +97,8 @@ func TestNode_DoomedTailThenInstall(t *testing.T) {
 					t.Errorf("caught up after %s", d)
 				}
 				c.converge()
+				// Its state is there before raft has noted the installation.
+				c.until("snapshot installed, raft opened anew", func() bool { return old.snaps.installs.Load() > before && old.engine.Load() != first })
 				if got := old.snaps.installs.Load() - before; got != 1 {
 					t.Errorf("%d snapshots installed, want 1", got)
 				}
