@@ -83,6 +83,21 @@ func checkLimits(l Limits) *Error {
 	return nil
 }
 
+// FirstLevel is the feature level every cluster begins at.
+const FirstLevel FeatureLevel = 1
+
+// Allows returns nil if commands of a kind may enter the log, else
+// ErrUnsupportedCommandVersion naming both levels: a member that does not know
+// the kind would stop at the entry. The level is never lowered, so that what was
+// allowed once stays allowed.
+func (s *State) Allows(k Kind) *Error {
+	if low := k.Level(); low > max(s.cluster.Level, FirstLevel) {
+		return refuse(ErrUnsupportedCommandVersion, "command %s needs feature level %d, the cluster is at %d; it rises when every member runs a build of that level",
+			k, low, s.cluster.Level)
+	}
+	return nil
+}
+
 func (b *Batch) setFeatureLevel(c SetFeatureLevel) (Result, *Error) {
 	cl := &b.s.cluster
 	if c.Level <= cl.Level {

@@ -103,6 +103,9 @@ func (b *Batch) fenced(env Envelope) *Error {
 
 // execute runs one command. On an error nothing was changed.
 func (b *Batch) execute(cmd Command) (Result, *Error) {
+	if err := b.s.Allows(cmd.Kind()); err != nil {
+		return Result{}, err
+	}
 	switch c := cmd.(type) {
 	case NewTerm:
 		return b.newTerm(c)
@@ -179,6 +182,10 @@ func (b *Batch) executePlacement(cmd Command) (Result, *Error) {
 	case PurgeDropped:
 		return b.purgeDropped(c)
 	default:
-		return Result{}, refuse(ErrUnknownCommand, "command %s is not supported at feature level %d", cmd.Kind(), b.s.cluster.Level)
+		return b.executeNext(cmd)
 	}
+}
+
+func (b *Batch) unknown(cmd Command) (Result, *Error) {
+	return Result{}, refuse(ErrUnknownCommand, "command %s is not supported at feature level %d", cmd.Kind(), b.s.cluster.Level)
 }

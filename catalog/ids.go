@@ -49,9 +49,6 @@ const NoCoordinator CoordinatorEpoch = -1
 // NoServer is the leader of a bucket that has none.
 const NoServer ServerID = -1
 
-// CurrentLevel is the feature level of this build.
-const CurrentLevel FeatureLevel = 1
-
 // Incarnation names a history of the cluster: a bootstrap, a restore and a
 // recovery each begin a new one. States are ordered by (Number, revision).
 type Incarnation struct {

@@ -45,6 +45,15 @@ func (e *UnknownKindError) Error() string {
 // Unwrap returns ErrUnknownKind.
 func (e *UnknownKindError) Unwrap() error { return ErrUnknownKind }
 
+// LevelError is returned for an undamaged entry of a cluster whose feature level
+// is above that of this machine.
+type LevelError struct{ Have, Need catalog.FeatureLevel }
+
+// Error names both levels.
+func (e *LevelError) Error() string {
+	return fmt.Sprintf("the cluster is at feature level %d, this build has %d; start a build of level %d or above", e.Need, e.Have, e.Need)
+}
+
 // StopError says at which entry the machine stopped and why. It unwraps to
 // ErrStopped and to the cause.
 type StopError struct {

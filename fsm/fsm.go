@@ -46,8 +46,8 @@ type Config struct {
 	// OnChecksum is called by the applying goroutine, after the state is
 	// published, for every checksum marker applied. It must not block.
 	OnChecksum func(rev catalog.Revision, hash uint64)
-	// MaxLevel is the highest feature level a snapshot may have. Default:
-	// catalog.CurrentLevel.
+	// MaxLevel is the highest feature level the machine supports: of a snapshot, of
+	// the cluster, of a kind of command. Default: catalog.CurrentLevel.
 	MaxLevel catalog.FeatureLevel
 }
 
@@ -210,11 +210,34 @@ func (f *FSM) run(logs []*raft.Log) (r *batchRun) {
 			r.cause = err
 			return r
 		}
+		if r.cause = f.supports(l.Data, cmd); r.cause != nil {
+			return r
+		}
 		r.apply(catalog.Revision(l.Index), env, cmd, &results[i])
 		r.answers[i] = &results[i]
 		r.done++
 	}
 	return r
+}
+
+// supports reports why a machine of this level must not apply a command: the kind
+// came with a later level, or it takes the cluster there.
+func (f *FSM) supports(entry []byte, cmd catalog.Command) error {
+	var level catalog.FeatureLevel
+	switch c := cmd.(type) {
+	case catalog.SetFeatureLevel:
+		level = c.Level
+	case catalog.ActivateIncarnation:
+		level = c.Level
+	default:
+		if cmd.Kind().Level() > f.cfg.MaxLevel {
+			return &UnknownKindError{Format: entry[0], Kind: cmd.Kind(), Version: entry[2]}
+		}
+	}
+	if level > f.cfg.MaxLevel {
+		return &LevelError{Have: f.cfg.MaxLevel, Need: level}
+	}
+	return nil
 }
 
 func (r *batchRun) apply(rev catalog.Revision, env catalog.Envelope, cmd catalog.Command, res *catalog.Result) {

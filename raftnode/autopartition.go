@@ -205,10 +205,13 @@ func (a *autoPartitions) troubled(n *Node, t *catalog.Table, e *catalog.Error) {
 // the duty itself decided, and a sequence whose result is known, is not judged
 // again: time went on since.
 func (n *Node) judge(l *leadership, env catalog.Envelope, cmd catalog.Command) error {
+	st := n.fsm.State()
+	if err := st.Allows(cmd.Kind()); err != nil {
+		return err
+	}
 	if c, ok := cmd.(catalog.CreatePartitions); ok && c.Automatic && env.Fence.Set {
 		return nil
 	}
-	st := n.fsm.State()
 	err := autopartition.CheckCommand(st, cmd, n.autoWall(l, st))
 	if err != nil && answered(st, env) {
 		return nil

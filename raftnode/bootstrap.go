@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/internal/raftnet"
 )
 
@@ -26,7 +26,10 @@ func (n *Node) settle(ctx context.Context) error {
 	n.log.Info("data directory is new, asking the initial members", "members", slices.Sorted(maps.Keys(n.cfg.InitialCluster)))
 	last := ""
 	for {
-		answers, missing := n.askAll(ctx)
+		answers, missing, err := n.askAll(ctx)
+		if err != nil {
+			return err
+		}
 		if ctx.Err() != nil && last != "" {
 			return fmt.Errorf("waiting for %s: %w", last, context.Cause(ctx)) // nobody could answer any more
 		}
@@ -55,8 +58,9 @@ func (n *Node) settle(ctx context.Context) error {
 	}
 }
 
-// askAll asks every other initial member at once.
-func (n *Node) askAll(ctx context.Context) (answers map[string]raftnet.Answer, missing []string) {
+// askAll asks every other initial member at once. It fails with ErrOldBuild when
+// one of them turns this build away.
+func (n *Node) askAll(ctx context.Context) (answers map[string]raftnet.Answer, missing []string, err error) {
 	type reply struct {
 		id  string
 		a   raftnet.Answer
@@ -64,7 +68,7 @@ func (n *Node) askAll(ctx context.Context) (answers map[string]raftnet.Answer, m
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	q := raftnet.Question{From: n.cfg.ID, Build: uint32(catalog.CurrentLevel)}
+	q := raftnet.Question{From: n.cfg.ID, Build: uint32(n.cfg.level)}
 	ch := make(chan reply, len(n.cfg.InitialCluster))
 	asked := 0
 	for id, addr := range n.cfg.InitialCluster {
@@ -79,14 +83,19 @@ func (n *Node) askAll(ctx context.Context) (answers map[string]raftnet.Answer, m
 	}
 	answers = map[string]raftnet.Answer{}
 	for range asked {
-		if r := <-ch; r.err != nil {
+		r := <-ch
+		var refused *raftnet.RefusedError
+		switch {
+		case errors.As(r.err, &refused) && refused.Code == raftnet.RefusedBuild:
+			err = fmt.Errorf("%w: this build has feature level %d: %w", ErrOldBuild, n.cfg.level, refused)
+		case r.err != nil:
 			missing = append(missing, r.id)
-		} else {
+		default:
 			answers[r.id] = r.a
 		}
 	}
 	slices.Sort(missing)
-	return answers, missing
+	return answers, missing, err
 }
 
 // decide says what the answers allow: an identity to go on with, or what to

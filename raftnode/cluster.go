@@ -49,7 +49,7 @@ func (n *Node) AddMember(ctx context.Context, id, raftAddr string) error {
 	}
 	ask, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	a, err := raftnet.AskIdentity(ask, n.cfg.Network, raftAddr, id, raftnet.Question{From: n.cfg.ID, Build: uint32(catalog.CurrentLevel)})
+	a, err := raftnet.AskIdentity(ask, n.cfg.Network, raftAddr, id, raftnet.Question{From: n.cfg.ID, Build: uint32(n.cfg.level)})
 	if err != nil {
 		return unavailable("node %s does not answer at %s: %s", id, raftAddr, err)
 	}

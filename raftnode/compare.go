@@ -3,7 +3,9 @@ package raftnode
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/fsm"
+	"github.com/stavedb/stave/snapshots"
 )
 
 // divergence is why a node is fenced: its state at a checksum marker is not the
@@ -33,6 +36,28 @@ func (d *divergence) String() string {
 type machine struct {
 	*fsm.FSM
 	n *Node
+	// notRestored is why the last Restore failed: raft does not say it.
+	notRestored error
+}
+
+// Restore implements raft.FSM. Raft calls it while it opens, and on its goroutine
+// for the state machine.
+func (m *machine) Restore(source io.ReadCloser) error {
+	err := m.FSM.Restore(source)
+	m.notRestored = err
+	return err
+}
+
+// cause says why raft did not open.
+func (m *machine) cause(err error) error {
+	switch restore := m.notRestored; {
+	case restore == nil:
+		return err
+	case errors.Is(restore, snapshots.ErrLevel):
+		return fmt.Errorf("%w: %w", ErrOldBuild, restore)
+	default:
+		return fmt.Errorf("%w: %w", ErrCorrupt, restore)
+	}
 }
 
 // Snapshot refuses while the node is fenced: the state must not be what it

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/internal/raftlog"
 	"github.com/stavedb/stave/internal/raftnet"
 )
@@ -103,6 +104,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Registerer gets the node's metrics; default: none.
 	Registerer prometheus.Registerer
+
+	// level is the feature level of the build; tests pretend to be another one.
+	level catalog.FeatureLevel
 }
 
 func (c Config) withDefaults() Config {
@@ -124,6 +128,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 32 << 20
+	}
+	if c.level == 0 {
+		c.level = catalog.CurrentLevel
 	}
 	if c.LogStore == "" {
 		c.LogStore = LogStoreWAL

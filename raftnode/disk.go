@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/stavedb/stave/fsm"
 	"github.com/stavedb/stave/internal/raftlog"
@@ -35,10 +36,45 @@ func (n *Node) openStores() (*raftlog.Stores, *snapshotStore, error) {
 		if errors.Is(err, raftlog.ErrCorruptLog) {
 			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
+		if errors.Is(err, raftlog.ErrLost) {
+			return nil, nil, forgot(n.cfg, err.Error())
+		}
 		return nil, nil, fmt.Errorf("open log: %w", err)
 	}
+	err = snaps.choose(stores, func(id, action string, err error) {
+		n.log.Error("snapshot is damaged", "snapshot", id, "action", action, "error", err)
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, stores.Close())
+	}
+	n.aside.Store(new(snaps.aside()))
+	snaps.onBroken = n.snapshotBroken
 	return stores, snaps, nil
 }
+
+// snapshotBroken reports a snapshot that turned out damaged while the node runs,
+// as when a follower needs it, and has another one taken in its place.
+func (n *Node) snapshotBroken(id string, err error) {
+	what := fmt.Sprintf("snapshot %s cannot be read (%s); another one takes its place", id, err)
+	if n.snaps == nil || !n.snaps.broken.CompareAndSwap(nil, &what) {
+		return // opening, which fails with this error, or known
+	}
+	n.log.Error("snapshot is damaged", "snapshot", id, "action", "taking another one", "error", err)
+	n.goFunc(func() {
+		for n.snaps.broken.Load() != nil {
+			if e := n.engine.Load(); e != nil {
+				if err := e.await(e.raft.Snapshot()); err != nil {
+					n.log.Warn("no snapshot in place of the damaged one, trying again", "error", err)
+				}
+			}
+			if !n.sleep(brokenRetry) {
+				return
+			}
+		}
+	})
+}
+
+const brokenRetry = 5 * time.Second
 
 // gate closes or opens the way out for everything raft sends.
 func (n *Node) gate(closed bool) {

@@ -143,17 +143,8 @@ func (n *Node) dutyClients(ctx context.Context, l *leadership) error {
 
 // dutyLevel raises the feature level once every member announced a higher one.
 func (n *Node) dutyLevel(ctx context.Context, l *leadership) error {
-	e := n.engine.Load()
-	st := n.fsm.State()
-	level := catalog.CurrentLevel
-	for _, s := range e.raft.GetConfiguration().Configuration().Servers {
-		m, ok := st.Member(string(s.ID))
-		if !ok {
-			return nil // not every member is known yet
-		}
-		level = min(level, m.Level)
-	}
-	if level <= st.Cluster().Level {
+	level := n.commonLevel(n.engine.Load())
+	if level <= n.fsm.State().Cluster().Level {
 		return nil
 	}
 	return n.order(ctx, l, catalog.SetFeatureLevel{Level: level})

@@ -81,7 +81,11 @@ func (n *Node) openEngine() (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.stores.AlignWithSnapshot(index, term); err != nil {
+	err = e.stores.AlignWithSnapshot(index, term)
+	if errors.Is(err, raftlog.ErrSnapshotGap) || errors.Is(err, raftlog.ErrCorruptLog) {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("align log with snapshot: %w", err)
 	}
 	if old := n.engine.Load(); old == nil {
@@ -100,9 +104,10 @@ func (n *Node) openEngine() (*engine, error) {
 		AfterSnapshot: func(index, term uint64, installed bool) { n.afterInstall(e, index, term, installed) },
 	})
 	e.trans.SetGate(n.gated.Load())
-	e.raft, err = raft.NewRaft(e.raftConfig(), &machine{FSM: n.fsm, n: n}, e.stores.Log(), e.stores.Stable(), e.snaps, e.trans)
+	m := &machine{FSM: n.fsm, n: n}
+	e.raft, err = raft.NewRaft(e.raftConfig(), m, e.stores.Log(), e.stores.Stable(), e.snaps, e.trans)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open raft: %w", err), e.trans.Close())
+		return nil, errors.Join(fmt.Errorf("open raft: %w", m.cause(err)), e.trans.Close())
 	}
 	e.trans.SetView(func() (bool, uint64, string) {
 		state := e.raft.State()
@@ -143,7 +148,7 @@ func (e *engine) checkStarted(id identity) error {
 		return fmt.Errorf("last index of the log: %w", err)
 	}
 	if last == 0 && index == 0 {
-		return e.forgot("no log and no snapshot")
+		return forgot(e.cfg, "no log and no snapshot is left")
 	}
 	if last > 0 {
 		l, err := e.stores.Get(last)
@@ -158,16 +163,16 @@ func (e *engine) checkStarted(id identity) error {
 		return fmt.Errorf("current term: %w", err)
 	}
 	if current < term {
-		return e.forgot(fmt.Sprintf("term %d in its stable store, below term %d of its log or snapshot", current, term))
+		return forgot(e.cfg, fmt.Sprintf("term %d in the stable store is below term %d of log or snapshot", current, term))
 	}
 	return nil
 }
 
 // forgot is the error for a directory that lost what it must not lose.
-func (e *engine) forgot(what string) error {
-	return fmt.Errorf("%w: %s has %s although node %s took part with it; a voter that forgot what it acknowledged loses data. "+
+func forgot(c Config, what string) error {
+	return fmt.Errorf("%w: %s: %s, although node %s took part with it; a voter that forgot what it acknowledged loses data. "+
 		"Run 'stave cluster remove %s' and then 'stave cluster add %s=%s', and start it with an empty directory",
-		ErrCorrupt, e.cfg.Dir, what, e.cfg.ID, e.cfg.ID, e.cfg.ID, e.cfg.AdvertiseRaft)
+		ErrCorrupt, c.Dir, what, c.ID, c.ID, c.ID, c.AdvertiseRaft)
 }
 
 // close ends the instance: no new proposals, an answer for each one taken, then

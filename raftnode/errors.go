@@ -16,12 +16,18 @@ var (
 	// ErrForgotten is returned when the cluster knows this node as a voter with
 	// another directory: a voter that forgot what it acknowledged loses data.
 	ErrForgotten = errors.New("the cluster knows this node with another data directory")
+	// ErrOldBuild is returned when the cluster uses a feature level that this build
+	// does not have.
+	ErrOldBuild = errors.New("build is too old for the cluster")
 	// ErrCorrupt is returned when what is on disk is not what was written.
 	ErrCorrupt = errors.New("data directory is corrupt")
 )
 
 // Errors of a running node.
 var (
+	// ErrDirGone is what Err unwraps to when the data directory was removed or
+	// replaced while the node ran.
+	ErrDirGone = errors.New("data directory is gone")
 	// ErrClosed is returned by everything after Close, and by Err.
 	ErrClosed = errors.New("node is closed")
 	// ErrNotLeader is catalog.ErrNotLeader: this node does not lead, and the

@@ -1,6 +1,7 @@
 package raftnode
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 const (
@@ -28,6 +31,10 @@ const (
 // with the cluster, before raft opens. Initial holds the directory ids of the
 // nodes that began the cluster together, so that a node that is late to
 // bootstrap can be told from one whose directory was emptied.
+//
+// The file is one JSON object in exactly one spelling: the fields in this order,
+// two blanks of indentation, a newline at its end. Sum is over the same bytes
+// with an empty sum, so that no byte can change unnoticed.
 type identity struct {
 	Format    int               `json:"format"`
 	Node      string            `json:"node_id"`
@@ -38,6 +45,47 @@ type identity struct {
 	// Started says that the directory once held a log: without one it must not
 	// be used again.
 	Started bool `json:"started,omitempty"`
+	// Level is the highest feature level that the cluster was seen to use: a build
+	// below it does not open the directory.
+	Level catalog.FeatureLevel `json:"feature_level,omitempty"`
+	// Sum is a CRC-32C in 8 hex digits.
+	Sum string `json:"crc32c"`
+}
+
+// encode returns the bytes of the identity file.
+func (i identity) encode() ([]byte, error) {
+	i.Sum = ""
+	data, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	i.Sum = string(sumOf(append(data, '\n')))
+	if data, err = json.MarshalIndent(i, "", "  "); err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// decodeIdentity accepts exactly what encode makes of some identity.
+func decodeIdentity(data []byte) (identity, error) {
+	var i identity
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&i); err != nil {
+		return identity{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if i.Format != identityFormat {
+		return identity{}, fmt.Errorf("%w: format %d, this build reads %d", ErrCorrupt, i.Format, identityFormat)
+	}
+	want, err := i.encode()
+	switch {
+	case err != nil:
+		return identity{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	case !bytes.Equal(data, want):
+		return identity{}, fmt.Errorf("%w: its checksum is %q, which is not that of its content; restore the file from a copy, "+
+			"or remove the node from the cluster, empty its directory and add it", ErrCorrupt, i.Sum)
+	}
+	return i, nil
 }
 
 // bound reports whether the directory belongs to a cluster.
@@ -80,17 +128,18 @@ func loadIdentity(cfg Config) (identity, error) {
 	if err != nil {
 		return identity{}, fmt.Errorf("read identity: %w", err)
 	}
-	var id identity
-	if err := json.Unmarshal(data, &id); err != nil {
-		return identity{}, fmt.Errorf("identity file %s: %w: %w", path, ErrCorrupt, err)
+	id, err := decodeIdentity(data)
+	if err != nil {
+		return identity{}, fmt.Errorf("identity file %s: %w", path, err)
 	}
 	switch {
-	case id.Format != identityFormat:
-		return identity{}, fmt.Errorf("identity file %s: %w: format %d, this build reads %d", path, ErrCorrupt, id.Format, identityFormat)
 	case id.Directory == "" || id.Node == "":
 		return identity{}, fmt.Errorf("identity file %s: %w: node or directory id is missing", path, ErrCorrupt)
 	case id.Node != cfg.ID:
 		return identity{}, fmt.Errorf("%w: %s belongs to node %s, not to %s", ErrForeignDir, cfg.Dir, id.Node, cfg.ID)
+	case id.Level > cfg.level:
+		return identity{}, fmt.Errorf("%w: %s takes part in a cluster of feature level %d, this build has %d; start a build of level %d or above",
+			ErrOldBuild, cfg.Dir, id.Level, cfg.level, id.Level)
 	case id.bound() && id.LogStore != cfg.LogStore:
 		return identity{}, fmt.Errorf("%w: %s has log store %q, not %q", ErrForeignDir, cfg.Dir, id.LogStore, cfg.LogStore)
 	}
@@ -120,11 +169,11 @@ func randomHex(n int) string {
 
 // save replaces the identity file and returns when it is durable.
 func (i identity) save(dir string) error {
-	data, err := json.MarshalIndent(i, "", "  ")
+	data, err := i.encode()
 	if err != nil {
-		return fmt.Errorf("identity: %w", err)
+		return err
 	}
-	if err := writeDurable(filepath.Join(dir, identityFile), append(data, '\n')); err != nil {
+	if err := writeDurable(filepath.Join(dir, identityFile), data); err != nil {
 		return fmt.Errorf("write identity: %w", err)
 	}
 	return nil
@@ -147,7 +196,11 @@ func writeDurable(path string, data []byte) (err error) {
 	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
-	d, err := os.Open(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}

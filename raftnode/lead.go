@@ -159,7 +159,7 @@ func (n *Node) openTerm(e *engine, term uint64, late <-chan struct{}) (*leadersh
 		n.mu.Lock()
 		cluster := n.id.Cluster
 		n.mu.Unlock()
-		begin := catalog.ActivateIncarnation{ClusterID: cluster, Incarnation: n.nextIncarnation(catalog.Incarnation{}), Level: catalog.CurrentLevel}
+		begin := catalog.ActivateIncarnation{ClusterID: cluster, Incarnation: n.nextIncarnation(catalog.Incarnation{}), Level: catalog.FirstLevel}
 		if _, err := n.proposeOwn(e, late, base, begin); err != nil {
 			return nil, err
 		}

@@ -44,13 +44,19 @@ func (n *Node) checkPeer(node, directory string) error {
 // minBuild is the feature level that the cluster uses.
 func (n *Node) minBuild() uint32 { return uint32(n.fsm.State().Cluster().Level) }
 
+// tooOld ends a node that another one turned away for its build: the cluster may
+// have gone on to a level while this node was away.
+func (n *Node) tooOld(err error) {
+	n.fail(fmt.Errorf("%w: this build has feature level %d: %w", ErrOldBuild, n.cfg.level, err))
+}
+
 // announcement is what the node wants the cluster to know of it.
 func (n *Node) announcement() catalog.AnnounceMember {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return catalog.AnnounceMember{
 		NodeID: n.cfg.ID, DirectoryID: n.id.Directory, RaftAddr: n.cfg.AdvertiseRaft, APIAddr: n.cfg.APIAddr, HTTPAddr: n.cfg.HTTPAddr,
-		Level: catalog.CurrentLevel, Build: buildVersion(),
+		Level: n.cfg.level, Build: buildVersion(),
 	}
 }
 
@@ -59,6 +65,21 @@ func (n *Node) announced(a catalog.AnnounceMember) bool {
 	m, ok := n.fsm.State().Member(a.NodeID)
 	return ok && m.DirectoryID == a.DirectoryID && m.RaftAddr == a.RaftAddr && m.APIAddr == a.APIAddr && m.HTTPAddr == a.HTTPAddr &&
 		m.Level == a.Level && m.Build == a.Build
+}
+
+// commonLevel is the highest feature level that every member announced to
+// support; the first one while not all have.
+func (n *Node) commonLevel(e *engine) catalog.FeatureLevel {
+	st := n.fsm.State()
+	level := n.cfg.level
+	for _, s := range e.raft.GetConfiguration().Configuration().Servers {
+		m, ok := st.Member(string(s.ID))
+		if !ok {
+			return catalog.FirstLevel
+		}
+		level = min(level, m.Level)
+	}
+	return level
 }
 
 // voters returns the ids of the voters of the latest configuration.
@@ -77,6 +98,7 @@ func voters(c raft.Configuration) []string {
 func (n *Node) keepAnnounced() {
 	a := n.announcement()
 	for {
+		n.noteLevel()
 		if n.announced(a) {
 			n.markStarted()
 		} else if n.isMember() {
@@ -109,13 +131,32 @@ func (n *Node) isMember() bool {
 
 // markStarted records once that the directory holds a log.
 func (n *Node) markStarted() {
+	n.amend(func(id *identity) bool {
+		had := id.Started
+		id.Started = true
+		return !had
+	})
+}
+
+// noteLevel records the feature level that the cluster uses, so that an older
+// build does not open the directory.
+func (n *Node) noteLevel() {
+	level := n.fsm.State().Cluster().Level
+	n.amend(func(id *identity) bool {
+		had := id.Level
+		id.Level = max(had, level)
+		return id.Level != had
+	})
+}
+
+// amend saves the identity if change says that it changed.
+func (n *Node) amend(change func(*identity) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.id.Started {
+	id := n.id
+	if !change(&id) {
 		return
 	}
-	id := n.id
-	id.Started = true
 	if err := id.save(n.cfg.Dir); err != nil {
 		n.log.Warn("identity not written, trying again", "error", err)
 		return

@@ -41,6 +41,7 @@ type Node struct {
 	gated     atomic.Bool
 	diverged  atomic.Pointer[divergence] // set: this node is fenced
 	waiting   atomic.Pointer[string]     // what a new directory waits for
+	aside     atomic.Pointer[[]string]   // damaged snapshots that were set aside
 
 	lastChecksum atomic.Uint64 // revision of the last marker applied
 	checksumAt   atomic.Int64  // when this node proposed the last one
@@ -93,8 +94,8 @@ func newNode(cfg Config) *Node {
 		return t.Path, true
 	}})
 	n.fsm = fsm.New(fsm.Config{
-		Publisher: n.history,
-		OnStop:    func(e *fsm.StopError) { n.fail(e) },
+		MaxLevel: cfg.level, Publisher: n.history,
+		OnStop: func(e *fsm.StopError) { n.fail(e) },
 		OnChecksum: func(rev catalog.Revision, _ uint64) {
 			n.lastChecksum.Store(uint64(rev))
 		},
@@ -113,8 +114,8 @@ func (n *Node) open(ctx context.Context) (err error) {
 		return err
 	}
 	n.mux, err = raftnet.Listen(raftnet.MuxConfig{
-		Network: n.cfg.Network, Addr: n.cfg.RaftAddr, NodeID: n.cfg.ID, Build: uint32(catalog.CurrentLevel), Resolver: n,
-		CheckPeer: n.checkPeer, MinBuild: n.minBuild, Identity: n.answer, Logger: n.log,
+		Network: n.cfg.Network, Addr: n.cfg.RaftAddr, NodeID: n.cfg.ID, Build: uint32(n.cfg.level), Resolver: n,
+		CheckPeer: n.checkPeer, MinBuild: n.minBuild, OnOldBuild: n.tooOld, Identity: n.answer, Logger: n.log,
 	})
 	if err != nil {
 		return fmt.Errorf("listen for nodes on %s: %w", n.cfg.RaftAddr, err)
@@ -136,6 +137,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 	}
 	n.run(e)
 	n.goFunc(n.keepAnnounced)
+	n.goFunc(n.watchDir)
 	return n.registerMetrics()
 }
 

@@ -25,7 +25,8 @@ func (n *Node) Restore(ctx context.Context, r io.Reader) (catalog.Incarnation, e
 	}
 	n.restoreMu.Lock()
 	defer n.restoreMu.Unlock()
-	snap, err := snapshots.Read(r, catalog.CurrentLevel)
+	// A level that one member does not have would stop it.
+	snap, err := snapshots.Read(r, n.commonLevel(e))
 	if err != nil {
 		return catalog.Incarnation{}, fmt.Errorf("snapshot: %w", err)
 	}

@@ -1,7 +1,6 @@
 package raftnode
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,21 +16,32 @@ import (
 	"github.com/hashicorp/raft"
 )
 
+const (
+	metaFile    = "meta.json"
+	metaSum     = "meta.sum"
+	contentFile = "state.bin"
+	// raft keeps its snapshots in a folder of this name below its directory.
+	raftSnapshots = "snapshots"
+	unfinished    = ".tmp"
+)
+
 // snapshotStore is raft's file store. It removes what a kill left half written,
-// and tells the FSM at which index a snapshot stands: raft hands over the bytes
-// alone.
+// adds a checksum to every meta, and tells the FSM at which index a snapshot
+// stands: raft hands over the bytes alone.
 type snapshotStore struct {
 	*raft.FileSnapshotStore
 	dir      string
 	installs atomic.Int64 // snapshots that came from a leader or a restore
+	// onBroken is called when a snapshot that is needed cannot be read.
+	onBroken func(id string, err error)
+	broken   atomic.Pointer[string] // what is wrong with the newest one; nil: nothing
 }
 
 func openSnapshots(dir string, log *slog.Logger) (*snapshotStore, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create snapshot directory: %w", err)
 	}
-	// raft keeps its snapshots in a folder of this name below dir.
-	left, err := filepath.Glob(filepath.Join(dir, "snapshots", "*.tmp"))
+	left, err := filepath.Glob(filepath.Join(dir, raftSnapshots, "*"+unfinished))
 	if err != nil {
 		return nil, fmt.Errorf("list snapshots: %w", err)
 	}
@@ -39,16 +49,24 @@ func openSnapshots(dir string, log *slog.Logger) (*snapshotStore, error) {
 		if err := os.RemoveAll(d); err != nil {
 			return nil, fmt.Errorf("remove unfinished snapshot: %w", err)
 		}
-		log.Info("removed an unfinished snapshot", "name", strings.TrimSuffix(filepath.Base(d), ".tmp"))
-	}
-	if err := checkMetas(filepath.Join(dir, "snapshots")); err != nil {
-		return nil, err
+		log.Info("removed an unfinished snapshot", "name", strings.TrimSuffix(filepath.Base(d), unfinished))
 	}
 	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, retainSnapshots, newHCLog(log))
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
 	return &snapshotStore{FileSnapshotStore: inner, dir: dir}, nil
+}
+
+// folder is where a snapshot is.
+func (s *snapshotStore) folder(id string) string { return filepath.Join(s.dir, raftSnapshots, id) }
+
+// List returns the newest snapshot alone. Raft goes on to the next one when the
+// first does not load, whether its log reaches back or not; which one to start
+// from was decided when the directory was opened.
+func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
+	list, err := s.FileSnapshotStore.List()
+	return list[:min(len(list), 1)], err
 }
 
 // newest returns index and term of the newest snapshot, 0 and 0 for none.
@@ -67,6 +85,9 @@ func (s *snapshotStore) newest() (index, term uint64, err error) {
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	meta, rc, err := s.FileSnapshotStore.Open(id)
 	if err != nil {
+		if _, gone := os.Stat(s.folder(id)); !errors.Is(gone, fs.ErrNotExist) && s.onBroken != nil {
+			s.onBroken(id, err)
+		}
 		return nil, nil, err
 	}
 	return meta, &indexedSnapshot{ReadCloser: rc, index: meta.Index}, nil
@@ -81,73 +102,71 @@ type indexedSnapshot struct {
 // SnapshotIndex returns the raft index of the snapshot.
 func (s *indexedSnapshot) SnapshotIndex() uint64 { return s.index }
 
-const (
-	metaFile = "meta.json"
-	metaSum  = "meta.sum" // Frozen: CRC-32C of meta.json as 8 hex digits
-)
-
 // Create begins a snapshot. Raft checks its content against the meta, but not
 // the meta: a damaged index would make an old snapshot the newest and empty the
-// log behind it.
+// log behind it. The checksum is there before the snapshot gets its final name,
+// so that one without it is damaged.
 func (s *snapshotStore) Create(v raft.SnapshotVersion, index, term uint64, c raft.Configuration, ci uint64, t raft.Transport) (raft.SnapshotSink, error) {
 	sink, err := s.FileSnapshotStore.Create(v, index, term, c, ci, t)
 	if err != nil {
 		return nil, err
 	}
-	return &summedSink{SnapshotSink: sink, dir: filepath.Join(s.dir, "snapshots", sink.ID())}, nil
+	dir := s.folder(sink.ID()) + unfinished
+	meta, err := readMeta(dir)
+	if err == nil {
+		err = writeDurable(filepath.Join(dir, metaSum), meta.sum())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("snapshot meta: %w", err), sink.Cancel())
+	}
+	return &snapshotSink{SnapshotSink: sink, s: s}, nil
 }
 
-type summedSink struct {
+type snapshotSink struct {
 	raft.SnapshotSink
-	dir  string
-	done bool
+	s *snapshotStore
 }
 
-// Close finishes the snapshot and then notes the checksum of its meta. A kill in
-// between leaves one that is checked by its name alone.
-func (s *summedSink) Close() error {
-	if err := s.SnapshotSink.Close(); err != nil || s.done {
-		return err
+// Close finishes the snapshot, which takes the place of a broken one.
+func (s *snapshotSink) Close() error {
+	err := s.SnapshotSink.Close()
+	if err == nil {
+		s.s.broken.Store(nil)
 	}
-	s.done = true
-	meta, err := os.ReadFile(filepath.Join(s.dir, metaFile))
+	return err
+}
+
+// snapshotMeta is what raft writes of a snapshot.
+type snapshotMeta struct {
+	raft.SnapshotMeta
+	CRC []byte // of the content, CRC-64/ECMA
+}
+
+func readMeta(dir string) (snapshotMeta, error) {
+	var m snapshotMeta
+	data, err := os.ReadFile(filepath.Join(dir, metaFile))
 	if err != nil {
-		return fmt.Errorf("snapshot meta: %w", err)
+		return m, err
 	}
-	return writeDurable(filepath.Join(s.dir, metaSum), sumOf(meta))
+	return m, json.Unmarshal(data, &m)
 }
 
-func sumOf(meta []byte) []byte {
-	return fmt.Appendf(nil, "%08x", crc32.Checksum(meta, crc32.MakeTable(crc32.Castagnoli)))
-}
-
-// checkMetas refuses a directory with a damaged meta.
-func checkMetas(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, "*", metaFile))
+// sum is what stands in meta.sum: it covers all that is known when a snapshot is
+// begun. Size and CRC of the content speak for themselves. Frozen: directory
+// format v1.
+func (m *snapshotMeta) sum() []byte {
+	servers := [][3]string{}
+	for _, s := range m.Configuration.Servers {
+		servers = append(servers, [3]string{s.Suffrage.String(), string(s.ID), string(s.Address)})
+	}
+	text, err := json.Marshal([]any{m.Version, m.ID, m.Index, m.Term, m.ConfigurationIndex, servers})
 	if err != nil {
-		return fmt.Errorf("list snapshots: %w", err)
+		return nil // numbers and texts always encode
 	}
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("snapshot meta: %w", err)
-		}
-		var meta raft.SnapshotMeta
-		if err := json.Unmarshal(data, &meta); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrCorrupt, name, err)
-		}
-		id := filepath.Base(filepath.Dir(name))
-		if meta.ID != id || !strings.HasPrefix(id, fmt.Sprintf("%d-%d-", meta.Term, meta.Index)) {
-			return fmt.Errorf("%w: %s says it is %s, term %d, index %d", ErrCorrupt, name, meta.ID, meta.Term, meta.Index)
-		}
-		sum, err := os.ReadFile(filepath.Join(filepath.Dir(name), metaSum))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return fmt.Errorf("snapshot meta: %w", err)
-		case !bytes.Equal(sum, sumOf(data)):
-			return fmt.Errorf("%w: checksum of %s is wrong", ErrCorrupt, name)
-		}
-	}
-	return nil
+	return sumOf(text)
+}
+
+// sumOf is a CRC-32C in 8 hex digits.
+func sumOf(data []byte) []byte {
+	return fmt.Appendf(nil, "%08x", crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli)))
 }

@@ -56,7 +56,8 @@ type MemberStatus struct {
 
 // HealthIssue is one thing that is not well.
 type HealthIssue struct {
-	// Code is a name of the error table, such as NO_SPACE or DISK_STALLED.
+	// Code is a name of the error table, such as NO_SPACE or DISK_STALLED, or
+	// STOPPED, DUTY_FAILED or SNAPSHOT_DAMAGED.
 	Code    string
 	Message string
 }
@@ -139,6 +140,7 @@ func (n *Node) health() []HealthIssue {
 			out = append(out, HealthIssue{Code: code.String(), Message: "writes are held: " + h.Trouble.String()})
 		}
 	}
+	out = append(out, n.snapshotHealth()...)
 	if d := n.diverged.Load(); d != nil {
 		out = append(out, HealthIssue{Code: catalog.ErrDiverged.String(), Message: d.String()})
 	}
@@ -149,6 +151,22 @@ func (n *Node) health() []HealthIssue {
 	defer n.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(n.dutyErrs)) {
 		out = append(out, HealthIssue{Code: "DUTY_FAILED", Message: name + ": " + n.dutyErrs[name]})
+	}
+	return out
+}
+
+func (n *Node) snapshotHealth() []HealthIssue {
+	var out []HealthIssue
+	if list := n.aside.Load(); list != nil {
+		for _, path := range *list {
+			out = append(out, HealthIssue{Code: "SNAPSHOT_DAMAGED", Message: path + " is damaged and was set aside; the node went on from an " +
+				"older snapshot and its log. Check the disk, then delete that directory"})
+		}
+	}
+	if n.engine.Load() != nil {
+		if what := n.snaps.broken.Load(); what != nil {
+			out = append(out, HealthIssue{Code: "SNAPSHOT_DAMAGED", Message: *what})
+		}
 	}
 	return out
 }

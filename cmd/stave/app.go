@@ -26,6 +26,8 @@ type app struct {
 	in        io.Reader
 	out, errs io.Writer
 	env       func(string) (string, bool)
+	// atTerminal says that in is one; else it is looked at.
+	atTerminal bool
 
 	output      outputFlag
 	endpoints   []string

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -26,17 +29,25 @@ type restored struct {
 }
 
 func (a *app) snapshotRestore() *cobra.Command {
-	return &cobra.Command{
+	var yes bool
+	c := &cobra.Command{
 		Use: "restore FILE", Short: "Replace the state of the whole cluster by a snapshot", Args: exactArgs(1),
 		Long: `Replace the state of the whole cluster by a snapshot. A new incarnation begins: every
 watch, cached layout and registered client ends with RESTORED. The file is checked
-here before anything is sent, and by the leader before anything is changed.`,
-		Example: "  stave snapshot restore backup.stave",
+here before anything is sent, and by the leader before anything is changed.
+
+What the cluster holds now is gone afterwards: it asks before it begins, and where
+there is no terminal to ask at it needs --yes.`,
+		Example: "  stave snapshot save before.stave && stave snapshot restore backup.stave --yes",
 		RunE: func(c *cobra.Command, args []string) error {
 			source, err := checkSnapshot(args[0], func(r io.Reader) (snapshots.Header, error) {
 				return snapshots.Verify(r, catalog.CurrentLevel)
 			})
 			if err != nil {
+				return err
+			}
+			question := fmt.Sprintf("Replace the state of the whole cluster by %s (incarnation %s, revision %d)?", args[0], source.Incarnation, source.Revision)
+			if err := a.confirm(yes, question); err != nil {
 				return err
 			}
 			return a.stream(c.Context(), func(ctx context.Context, s *session) error {
@@ -55,6 +66,36 @@ here before anything is sent, and by the leader before anything is changed.`,
 			})
 		},
 	}
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+// confirm asks at the terminal before something that cannot be undone, unless
+// the answer was given with --yes.
+func (a *app) confirm(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !a.asks() {
+		return usagef("%s There is no terminal to ask at: confirm with --yes", question)
+	}
+	if _, err := fmt.Fprintf(a.errs, "%s Type yes to go on: ", question); err != nil {
+		return local("ask: %w", err)
+	}
+	answer, err := bufio.NewReader(a.in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return local("read the answer: %w", err)
+	}
+	if strings.TrimSpace(answer) != "yes" {
+		return local("not confirmed, nothing was changed")
+	}
+	return nil
+}
+
+// asks reports whether a person is there to answer.
+func (a *app) asks() bool {
+	f, ok := a.in.(*os.File)
+	return a.atTerminal || ok && term.IsTerminal(int(f.Fd()))
 }
 
 // restoreSnapshot sends a file to the leader: to any node first, and where that

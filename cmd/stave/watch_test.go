@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -153,7 +154,20 @@ func TestSnapshot(t *testing.T) {
 		}
 	}
 	r.must(t, "database", "create", "ads")
-	back := decode[restored](t, r.must(t, "snapshot", "restore", "backup.stave", "-o", "json"))
+	r.fails(t, exitUsage, []string{"backup.stave", "--yes"}, "snapshot", "restore", "backup.stave")
+	for _, answer := range []string{"", "no\n", "y\n"} {
+		var errs syncBuffer
+		a := &app{in: strings.NewReader(answer), atTerminal: true, out: io.Discard, errs: &errs, env: func(k string) (string, bool) {
+			return strings.Join(r.endpoints, ","), k == "STAVE_ENDPOINTS"
+		}}
+		if code := a.run(t.Context(), []string{"snapshot", "restore", "backup.stave"}); code != exitRefused || !strings.Contains(errs.String(), "Type yes") {
+			t.Errorf("answer %q: exit code %d: %s", answer, code, errs.String())
+		}
+	}
+	if got := decode[[]api.Database](t, r.must(t, "database", "list", "-o", "json")); len(got) != 2 {
+		t.Errorf("databases after restores that were not confirmed: %+v", got)
+	}
+	back := decode[restored](t, r.must(t, "snapshot", "restore", "backup.stave", "--yes", "-o", "json"))
 	if back.SourceRevision != saved.Revision || back.SourceIncarnation != saved.Incarnation || back.Incarnation == saved.Incarnation || back.Revision <= saved.Revision {
 		t.Errorf("restored %+v from %+v", back, saved)
 	}

@@ -10,6 +10,9 @@ var (
 	// ErrLocked is returned when another process (or another Stores of this
 	// one) holds the directory. It comes within one second.
 	ErrLocked = errors.New("log directory is in use")
+	// ErrLost is returned when a file that held, or may have held, acknowledged
+	// entries, the term or the vote is gone. Nothing was changed.
+	ErrLost = errors.New("a file that raft wrote is gone")
 	// ErrSnapshotGap is returned by AlignWithSnapshot when entries between
 	// the newest snapshot and the first stored entry are missing. Nothing
 	// was changed; raft must not be started on such a log.

@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	wal "github.com/hashicorp/raft-wal"
+	walfs "github.com/hashicorp/raft-wal/fs"
+	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
@@ -61,6 +63,19 @@ func boltError(file string, err error) error {
 	}
 }
 
+// makeDirs creates the directories. Only Open does: one that is gone when a store
+// is re-opened was removed, and a new one would look like an empty log.
+func (c *Config) makeDirs() error {
+	dir := c.Dir
+	if c.Kind == KindWAL {
+		dir = filepath.Join(c.Dir, walName)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(syncDir(filepath.Dir(c.Dir)), syncDir(c.Dir))
+}
+
 func (c *Config) openStable() (stableFile, error) {
 	return openBolt(filepath.Join(c.Dir, stableName))
 }
@@ -73,14 +88,9 @@ func (c *Config) openLog() (logFile, error) {
 }
 
 func openWAL(dir string, size int, faults Faults, log *slog.Logger) (logFile, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
-		return nil, err
-	}
 	meta := &walMeta{faults: faults, log: log}
-	w, err := wal.Open(dir, wal.WithMetaStore(meta), wal.WithSegmentSize(size), wal.WithLogger(walLogger(log)))
+	filer := &walFiler{Filer: segment.NewFiler(dir, walfs.New()), dir: dir, meta: meta}
+	w, err := wal.Open(dir, wal.WithMetaStore(meta), wal.WithSegmentFiler(filer), wal.WithSegmentSize(size), wal.WithLogger(walLogger(log)))
 	if err != nil {
 		err = errors.Join(err, meta.Close()) // or its lock stays
 		if errors.Is(err, types.ErrCorrupt) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) {

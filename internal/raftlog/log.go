@@ -23,6 +23,8 @@ const (
 // logFile is what both libraries offer.
 type logFile interface {
 	raft.LogStore
+	Set(key, val []byte) error
+	Get(key []byte) ([]byte, error)
 	Close() error
 }
 

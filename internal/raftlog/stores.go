@@ -3,8 +3,6 @@ package raftlog
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -26,18 +24,15 @@ type Stores struct {
 }
 
 // Open opens or creates the stores in c.Dir, repairing what a kill may leave.
-// Errors: ErrLocked when another process has them; a CorruptError, with every
-// file left as it is; or what the file system says. Trouble of the disk
+// Errors: ErrLocked when another process has them; a CorruptError or ErrLost,
+// with every file left as it is; or what the file system says. Trouble of the disk
 // during Open is returned, not held.
 func Open(c Config) (*Stores, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("raft log config: %w", err)
 	}
 	c = c.withDefaults()
-	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("log directory: %w", err)
-	}
-	if err := syncDir(filepath.Dir(c.Dir)); err != nil {
+	if err := c.makeDirs(); err != nil {
 		return nil, fmt.Errorf("log directory: %w", err)
 	}
 	s := &Stores{closing: make(chan struct{}), told: make(chan struct{})}
@@ -62,6 +57,9 @@ func Open(c Config) (*Stores, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err := s.log.start(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if err := s.pair(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

@@ -293,7 +293,7 @@ func TestStores_DeleteChunks(t *testing.T) {
 				s := mustOpen(t, c)
 				s.log.chunk = 10
 				mustStore(t, s, entries(1, 100, 1))
-				f.after = func(op Op) error {
+				f.set(nil, func(op Op) error { // a rotation may still be under way
 					if op == OpDelete {
 						k := copyDir(t, c.Dir)
 						re := mustOpen(t, Config{Dir: k, Kind: kind})
@@ -310,7 +310,7 @@ func TestStores_DeleteChunks(t *testing.T) {
 						mustClose(t, re)
 					}
 					return nil
-				}
+				})
 				if err := s.Log().DeleteRange(tt.lo, tt.hi); err != nil {
 					t.Fatal(err)
 				}

@@ -97,7 +97,7 @@ func (m *walMeta) repairTail(dir string, st types.PersistentState) (types.Persis
 	file := filepath.Join(dir, segment.FileName(*info))
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return st, otherFile(dir, *info)
+		return st, m.missingTail(dir, *info)
 	}
 	if err != nil {
 		return st, fmt.Errorf("read tail segment: %w", err)

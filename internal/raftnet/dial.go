@@ -2,6 +2,7 @@ package raftnet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -45,6 +46,9 @@ func (m *Mux) introduce(ctx context.Context, c *stallConn, h Hello) error {
 	w, err := greet(c, h)
 	if !stop() {
 		return fmt.Errorf("handshake: %w", context.Cause(ctx))
+	}
+	if r := (*RefusedError)(nil); errors.As(err, &r) && r.Code == RefusedBuild && m.cfg.OnOldBuild != nil {
+		m.cfg.OnOldBuild(r)
 	}
 	if err != nil {
 		return err

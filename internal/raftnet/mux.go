@@ -33,6 +33,9 @@ type MuxConfig struct {
 	CheckPeer func(nodeID, directoryID string) error
 	// MinBuild is the lowest build level that may take part. Default: 0.
 	MinBuild func() uint32
+	// OnOldBuild is called when another node refuses this one because its build
+	// level is too low, with that node's words. It must not block. Default: none.
+	OnOldBuild func(err error)
 	// Identity answers identity questions, from many goroutines at once. The
 	// answer's Node must be NodeID. Default: questions are refused.
 	Identity func(Question) Answer
@@ -308,6 +311,9 @@ func (m *Mux) judge(c *stallConn, h Hello) (next func(), _ *RefusedError) {
 		if m.cfg.Identity == nil {
 			return refuse(RefusedNotReady, "identity questions are not answered here")
 		}
+		if r := m.checkBuild(h.From, h.Build); r != nil {
+			return nil, r
+		}
 		return func() { m.answer(c, h) }, nil
 	case h.To != me.Node:
 		return refuse(RefusedNode, "this is node %q, not %q", me.Node, h.To)
@@ -335,11 +341,8 @@ func (m *Mux) judge(c *stallConn, h Hello) (next func(), _ *RefusedError) {
 
 // checkPeer applies the owner's rules to the other side of a connection.
 func (m *Mux) checkPeer(node, directory string, build uint32) *RefusedError {
-	if m.cfg.MinBuild != nil {
-		if low := m.cfg.MinBuild(); build < low {
-			reason := fmt.Sprintf("build level %d of node %q is below %d", build, node, low)
-			return &RefusedError{Code: RefusedBuild, Reason: reason, Node: node}
-		}
+	if r := m.checkBuild(node, build); r != nil {
+		return r
 	}
 	if m.cfg.CheckPeer != nil {
 		if err := m.cfg.CheckPeer(node, directory); err != nil {
@@ -347,6 +350,18 @@ func (m *Mux) checkPeer(node, directory string, build uint32) *RefusedError {
 		}
 	}
 	return nil
+}
+
+func (m *Mux) checkBuild(node string, build uint32) *RefusedError {
+	if m.cfg.MinBuild == nil {
+		return nil
+	}
+	low := m.cfg.MinBuild()
+	if build >= low {
+		return nil
+	}
+	reason := fmt.Sprintf("build level %d of node %q is below %d, which the cluster uses", build, node, low)
+	return &RefusedError{Code: RefusedBuild, Reason: reason, Node: node}
 }
 
 // answer serves one identity question, within the handshake's deadline.
