@@ -60,6 +60,17 @@ func (m *machine) cause(err error) error {
 	}
 }
 
+// Apply implements raft.FSM.
+func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
+
+// ApplyBatch waits until the entries are on this node's own disk: raft counts the
+// leader among those that have an entry as soon as it has stored it, which may be
+// before that.
+func (m *machine) ApplyBatch(logs []*raft.Log) []any {
+	m.n.stores.HoldUnsynced(logs[len(logs)-1].Index)
+	return m.FSM.ApplyBatch(logs)
+}
+
 // Snapshot refuses while the node is fenced: the state must not be what it
 // starts from next time.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/stavedb/stave/fsm"
 	"github.com/stavedb/stave/internal/raftlog"
 )
@@ -18,7 +20,7 @@ func (n *Node) openStores() (*raftlog.Stores, *snapshotStore, error) {
 	}
 	stores, err := raftlog.Open(raftlog.Config{
 		Dir: filepath.Join(n.cfg.Dir, stateDir), Kind: raftlog.Kind(n.cfg.LogStore), Verify: fsm.VerifyEntry, Logger: n.cfg.Logger,
-		Faults: n.cfg.Faults,
+		Faults: n.cfg.Faults, Ahead: n.leads,
 		OnTrouble: func(t raftlog.Trouble) {
 			n.log.Warn("disk trouble, standing back", "kind", t.Kind, "op", t.Op, "error", t.Err)
 			n.gate(true)
@@ -75,6 +77,13 @@ func (n *Node) snapshotBroken(id string, err error) {
 }
 
 const brokenRetry = 5 * time.Second
+
+// leads reports whether raft leads. On raft's main goroutine, which alone stores
+// entries and changes the role, that is exact.
+func (n *Node) leads() bool {
+	e := n.engine.Load()
+	return e != nil && e.raft.State() == raft.Leader
+}
 
 // gate closes or opens the way out for everything raft sends.
 func (n *Node) gate(closed bool) {

@@ -1,8 +1,10 @@
 package raftnode
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,6 +103,8 @@ func (n *Node) openEngine() (*engine, error) {
 	}
 	e.trans = raftnet.NewTransport(raftnet.TransportConfig{
 		Mux: n.mux, Logger: newHCLog(n.cfg.Logger), Covered: e.covers, BeforeSnapshot: e.beforeInstall,
+		Synced:        e.stores.Synced,
+		AwaitSynced:   func(ctx context.Context) error { return e.stores.AwaitSynced(ctx, math.MaxUint64) },
 		AfterSnapshot: func(index, term uint64, installed bool) { n.afterInstall(e, index, term, installed) },
 	})
 	e.trans.SetGate(n.gated.Load())

@@ -49,6 +49,12 @@ type Config struct {
 	// node; above some seconds a cluster waits for a leader that cannot write.
 	WriteLimit time.Duration
 
+	// Ahead is asked on the goroutine that appends commands. When it says true the
+	// append may return before it is on the disk, and the owner holds back what
+	// depends on that, see Stores.Synced. It must say true only for entries that a
+	// leader made itself. Default: never.
+	Ahead func() bool
+
 	// OnTrouble is called once when writes begin to hang or fail.
 	// OnRecovered is called once when every store writes again.
 	// OnCorrupt is called once, when damage is met on a path where raft
@@ -109,6 +115,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.WriteLimit == 0 {
 		c.WriteLimit = defaultWriteLimit
+	}
+	if c.Ahead == nil {
+		c.Ahead = func() bool { return false }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -40,13 +40,13 @@ type disk[T io.Closer] struct {
 	dead    chan struct{} // closed when the goroutine has ended and the files are closed
 }
 
-// job is one write. try is called until it succeeds; again tells that an
-// earlier try failed and that the store was re-opened since. try itself asks
+// job is one write. try is called until it succeeds or refuses; again tells that
+// an earlier try failed and that the store was re-opened since. try itself asks
 // Faults.After when its bytes are written.
 type job[T any] struct {
 	op   Op
 	try  func(store T, again bool) error
-	done chan error // cap 1
+	then func(error) // called on the goroutine of the disk when it has ended
 }
 
 func newDisk[T io.Closer](name string, kind Kind, c *Config, h *health, closing <-chan struct{}, open func() (T, error)) disk[T] {
@@ -110,15 +110,29 @@ func (d *disk[T]) shut() {
 // write hands a job to the goroutine and waits for its end. It returns nil, a
 // refusal, or ErrClosed: troubles of the disk are waited out.
 func (d *disk[T]) write(op Op, try func(store T, again bool) error) error {
-	j := &job[T]{op: op, try: try, done: make(chan error, 1)}
+	return d.await(&job[T]{op: op, try: try})
+}
+
+// await hands a job over and waits for its end.
+func (d *disk[T]) await(j *job[T]) error {
+	done := make(chan error, 1)
+	j.then = func(err error) { done <- err }
+	if err := d.hand(j); err != nil {
+		return err
+	}
 	select {
-	case d.jobs <- j:
+	case err := <-done:
+		return err
 	case <-d.closing:
 		return ErrClosed
 	}
+}
+
+// hand gives a job to the goroutine, which has ended the one before it.
+func (d *disk[T]) hand(j *job[T]) error {
 	select {
-	case err := <-j.done:
-		return err
+	case d.jobs <- j:
+		return nil
 	case <-d.closing:
 		return ErrClosed
 	}
@@ -147,7 +161,7 @@ func (d *disk[T]) serve(j *job[T]) bool {
 		err := d.attempt(j, again)
 		if err == nil || refused(err) {
 			d.health.good(d.name)
-			j.done <- err
+			j.then(err)
 			return true
 		}
 		if errors.Is(err, types.ErrSealed) && !sealed {

@@ -44,6 +44,9 @@
 // and written again: after a failed fsync the kernel calls pages clean that
 // never reached the disk.
 //
+// A leader's small append may return before it is synced, see ahead; Synced and
+// AwaitSynced tell the owner what to hold back.
+//
 // # disk
 //
 // raft panics when the stable store returns an error, and its idea of the

@@ -3,6 +3,7 @@ package raftlog
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -33,6 +34,9 @@ type logFile interface {
 type diskLogStore struct {
 	disk[logFile]
 	chunk uint64
+
+	mayRunAhead func() bool
+	ahead       atomic.Pointer[ahead] // the append that the disk does not have yet
 
 	// acked is the last entry that was acknowledged to raft, index 0 for an
 	// empty log. Only the goroutine of the disk touches it.
@@ -88,12 +92,21 @@ func (s *diskLogStore) readEntry(f logFile, index uint64, l *raft.Log) (uint32, 
 
 // FirstIndex implements raft.LogStore.
 func (s *diskLogStore) FirstIndex() (i uint64, err error) {
-	err = s.read(func(f logFile) error { i, err = f.FirstIndex(); return err })
+	err = s.read(func(f logFile) error {
+		a := s.ahead.Load() // before the file, which has it when it is gone
+		if i, err = f.FirstIndex(); i == 0 && a != nil {
+			i = a.first
+		}
+		return err
+	})
 	return i, err
 }
 
 // LastIndex implements raft.LogStore.
 func (s *diskLogStore) LastIndex() (i uint64, err error) {
+	if a := s.ahead.Load(); a != nil {
+		return a.last, nil
+	}
 	err = s.read(func(f logFile) error { i, err = f.LastIndex(); return err })
 	return i, err
 }
@@ -103,6 +116,9 @@ func (s *diskLogStore) LastIndex() (i uint64, err error) {
 // asks, and a leader that still finds them sends entries instead of the snapshot
 // that replaced them.
 func (s *diskLogStore) GetLog(index uint64, l *raft.Log) error {
+	if s.ahead.Load().get(index, l) {
+		return nil
+	}
 	return s.read(func(f logFile) error {
 		first, err := f.FirstIndex()
 		if err != nil {
@@ -120,12 +136,15 @@ func (s *diskLogStore) GetLog(index uint64, l *raft.Log) error {
 func (s *diskLogStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
 // StoreLogs appends in pieces of maxAppendBytes. A crash between two leaves a
-// prefix of what raft never saw acknowledged.
+// prefix of what raft never saw acknowledged. See ahead for what may return early.
 func (s *diskLogStore) StoreLogs(logs []*raft.Log) error {
 	for _, l := range logs {
 		if len(l.Data)+len(l.Extensions) > maxEntryBytes {
 			return fmt.Errorf("entry %d of %d bytes: %w", l.Index, len(l.Data)+len(l.Extensions), ErrTooLarge)
 		}
+	}
+	if s.runsAhead(logs) {
+		return s.appendAhead(logs)
 	}
 	for len(logs) > 0 {
 		n, bytes := 0, 0
@@ -133,7 +152,7 @@ func (s *diskLogStore) StoreLogs(logs []*raft.Log) error {
 			bytes += len(logs[n].Data) + len(logs[n].Extensions)
 			n++
 		}
-		if err := s.append(logs[:n]); err != nil {
+		if err := s.await(s.appendJob(logs[:n])); err != nil {
 			return err
 		}
 		logs = logs[n:]
@@ -141,13 +160,13 @@ func (s *diskLogStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-func (s *diskLogStore) append(logs []*raft.Log) error {
+func (s *diskLogStore) appendJob(logs []*raft.Log) *job[logFile] {
 	sealed := make([]*raft.Log, len(logs))
 	var sum uint32
 	for i, l := range logs {
 		sealed[i], sum = sealEntry(l)
 	}
-	return s.write(OpAppend, func(f logFile, again bool) error {
+	return &job[logFile]{op: OpAppend, try: func(f logFile, again bool) error {
 		if again {
 			if err := s.rewind(f); err != nil {
 				return err
@@ -164,7 +183,7 @@ func (s *diskLogStore) append(logs []*raft.Log) error {
 		}
 		s.acked.index, s.acked.sum = logs[len(logs)-1].Index, sum
 		return nil
-	})
+	}}
 }
 
 // follows checks that logs continue a log that ends at last; an empty log

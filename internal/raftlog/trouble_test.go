@@ -258,7 +258,7 @@ func TestTrouble_LostTail(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.set(times(1, OpAppend, syscall.ENOSPC), nil)
-			returned, ended := goWrite(func() error { return s.log.append(entries(11, 12, 1)) })
+			returned, ended := goWrite(func() error { return s.log.StoreLogs(entries(11, 12, 1)) })
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			if len(r.corrupt) != 1 || !errors.Is(r.corrupt[0], ErrCorruptLog) || len(returned) != 0 {

@@ -2,6 +2,7 @@ package raftnet
 
 import (
 	"io"
+	"math"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -56,7 +57,7 @@ func (f *feed) run() {
 		case <-f.timer.C:
 			f.standIn()
 			f.arm()
-		case <-f.t.stop:
+		case <-f.t.ctx.Done():
 			return
 		}
 	}
@@ -111,6 +112,9 @@ func (f *feed) skipCovered() {
 		go func() {
 			defer f.t.wg.Done()
 			_, err := io.Copy(io.Discard, m.rpc.Reader) // ends with the connection, and when nothing comes
+			if err == nil {
+				err = f.t.cfg.AwaitSynced(f.t.ctx)
+			}
 			m.rpc.Respond(&raft.InstallSnapshotResponse{
 				RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: id, Addr: id}, Term: term, Success: err == nil,
 			}, err)
@@ -137,7 +141,32 @@ func (f *feed) finish(resp raft.RPCResponse) {
 		r, ok := resp.Response.(*raft.InstallSnapshotResponse)
 		f.t.cfg.AfterSnapshot(m.snapshot.LastLogIndex, m.snapshot.LastLogTerm, ok && resp.Error == nil && r.Success)
 	}
-	m.rpc.Respond(resp.Response, resp.Error)
+	f.respond(m, resp)
+}
+
+// respond sends raft's answer. A leader that was deposed may have entries in its
+// log that its disk does not have yet. Raft takes them for stored, so an answer
+// that acknowledges what the log holds waits for them.
+func (f *feed) respond(m *message, resp raft.RPCResponse) {
+	acknowledges := false
+	switch r := resp.Response.(type) {
+	case *raft.AppendEntriesResponse:
+		acknowledges = r.Success
+	case *raft.InstallSnapshotResponse:
+		acknowledges = r.Success
+	}
+	if all := uint64(math.MaxUint64); !acknowledges || f.t.cfg.Synced(all) == all {
+		m.rpc.Respond(resp.Response, resp.Error)
+		return
+	}
+	f.t.wg.Add(1)
+	go func() {
+		defer f.t.wg.Done()
+		if err := f.t.cfg.AwaitSynced(f.t.ctx); err != nil {
+			resp = raft.RPCResponse{Error: err}
+		}
+		m.rpc.Respond(resp.Response, resp.Error)
+	}()
 }
 
 // arm sets the timer if raft is busy and a heartbeat waits: for the moment raft

@@ -49,12 +49,12 @@ func (p *pipeline) take() {
 	}
 }
 
-// AppendEntries sends one append, shortened to MaxAppend in place. It waits only
+// AppendEntries sends one append, see Transport.prepare. It waits only
 // for the network, within the transport's timeout.
 func (p *pipeline) AppendEntries(args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	var f raft.AppendFuture
 	err := p.t.gate(func() (err error) {
-		trim(args, p.t.cfg.MaxAppend)
+		p.t.prepare(args)
 		f, err = p.inner.AppendEntries(args, resp)
 		return err
 	})

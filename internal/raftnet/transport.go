@@ -1,6 +1,7 @@
 package raftnet
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -43,6 +44,13 @@ type TransportConfig struct {
 	// installing it would throw away what was acknowledged behind it. It is called
 	// like BeforeSnapshot. Default: never.
 	Covered func(index, term uint64) bool
+	// Synced returns the part of an index up to which the log is on the disk; no
+	// append tells a higher commit index. Default: all of it.
+	Synced func(index uint64) uint64
+	// AwaitSynced waits until all that raft has in its log is on the disk. It is
+	// called before appends and snapshots are acknowledged, if Synced says that
+	// something is missing. Default: returns at once.
+	AwaitSynced func(context.Context) error
 	// BeforeSnapshot is called before raft is given a snapshot to install, and
 	// AfterSnapshot when raft has answered, before the answer is sent. Both run on
 	// the goroutine that feeds raft: they must return soon and must not close the
@@ -71,6 +79,12 @@ func (c TransportConfig) withDefaults() TransportConfig {
 	if c.Covered == nil {
 		c.Covered = func(uint64, uint64) bool { return false }
 	}
+	if c.Synced == nil {
+		c.Synced = func(index uint64) uint64 { return index }
+	}
+	if c.AwaitSynced == nil {
+		c.AwaitSynced = func(context.Context) error { return nil }
+	}
 	if c.BeforeSnapshot == nil {
 		c.BeforeSnapshot = func(uint64, uint64) {}
 	}
@@ -96,7 +110,8 @@ type Transport struct {
 	held  atomic.Bool
 
 	toRaft chan raft.RPC
-	stop   chan struct{}
+	ctx    context.Context // ends with Close
+	stop   context.CancelFunc
 	once   sync.Once
 	wg     sync.WaitGroup // the feed
 }
@@ -111,7 +126,8 @@ var (
 // to, must Close it.
 func NewTransport(cfg TransportConfig) *Transport {
 	cfg = cfg.withDefaults()
-	t := &Transport{cfg: cfg, layer: cfg.Mux.RaftLayer(cfg.MaxMessage), toRaft: make(chan raft.RPC), stop: make(chan struct{})}
+	t := &Transport{cfg: cfg, layer: cfg.Mux.RaftLayer(cfg.MaxMessage), toRaft: make(chan raft.RPC)}
+	t.ctx, t.stop = context.WithCancel(context.Background())
 	t.inner = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: t.layer, MaxPool: cfg.MaxPool, Timeout: cfg.Timeout, Logger: cfg.Logger,
 	})
@@ -158,7 +174,7 @@ func (t *Transport) silent() bool { return t.gated.Load() || t.muted.Load() }
 func (t *Transport) Close() error {
 	var err error
 	t.once.Do(func() {
-		close(t.stop)
+		t.stop()
 		err = t.inner.Close()
 		t.inner.CloseStreams()
 	})
@@ -198,10 +214,18 @@ func (t *Transport) gate(call func() error) error {
 	return err
 }
 
-// AppendEntries sends one append, shortened to MaxAppend in place.
+// prepare shortens an append to MaxAppend, in place, and tells a commit index only
+// for what this node has on its disk: raft counts the leader itself when it has
+// stored an entry, which may be before that.
+func (t *Transport) prepare(args *raft.AppendEntriesRequest) {
+	trim(args, t.cfg.MaxAppend)
+	args.LeaderCommitIndex = t.cfg.Synced(args.LeaderCommitIndex)
+}
+
+// AppendEntries sends one append, see prepare.
 func (t *Transport) AppendEntries(id raft.ServerID, to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	return t.gate(func() error {
-		trim(args, t.cfg.MaxAppend)
+		t.prepare(args)
 		return t.inner.AppendEntries(id, to, args, resp)
 	})
 }
