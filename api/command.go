@@ -177,6 +177,12 @@ func wrapOther(req Request) *pb.Command {
 		return &pb.Command{Command: &pb.Command_AdjustIsr{AdjustIsr: r}}
 	case *pb.ElectLeadersRequest:
 		return &pb.Command{Command: &pb.Command_ElectLeaders{ElectLeaders: r}}
+	case *pb.ReassignRequest:
+		return &pb.Command{Command: &pb.Command_Reassign{Reassign: r}}
+	case *pb.StartRebalanceRequest:
+		return &pb.Command{Command: &pb.Command_StartRebalance{StartRebalance: r}}
+	case *pb.CancelRebalanceRequest:
+		return &pb.Command{Command: &pb.Command_CancelRebalance{CancelRebalance: r}}
 	case *pb.AckDeletionsRequest:
 		return &pb.Command{Command: &pb.Command_AckDeletions{AckDeletions: r}}
 	case *pb.PutRequest:

@@ -37,6 +37,12 @@ func placementCommand(req Request) (catalog.Command, error) {
 		return catalog.ElectLeaders{
 			Reason: catalog.ElectionReason(r.GetReason()), Buckets: each(r.GetBuckets(), bucketRefFrom), Server: optFrom[catalog.ServerID](r.ServerId),
 		}, nil
+	case *pb.ReassignRequest:
+		return catalog.Reassign{Moves: each(r.GetMoves(), moveFrom)}, nil
+	case *pb.StartRebalanceRequest:
+		return catalog.StartRebalance{ID: r.GetId(), Moves: each(r.GetMoves(), moveFrom), InFlight: r.GetInFlight()}, nil
+	case *pb.CancelRebalanceRequest:
+		return catalog.CancelRebalance{ID: r.GetId()}, nil
 	case *pb.AckDeletionsRequest:
 		return catalog.AckDeletion{
 			Server: catalog.ServerID(r.GetServerId()), Incarnation: catalog.ServerIncarnation(r.GetIncarnation()),
@@ -68,6 +74,12 @@ func placementRequest(cmd catalog.Command, client *pb.ClientRef) (Request, error
 		return &pb.ElectLeadersRequest{
 			Client: client, Reason: pb.ElectionReason(c.Reason), Buckets: each(c.Buckets, bucketRefTo), ServerId: optTo[int32](c.Server),
 		}, nil
+	case catalog.Reassign:
+		return &pb.ReassignRequest{Client: client, Moves: each(c.Moves, moveTo)}, nil
+	case catalog.StartRebalance:
+		return &pb.StartRebalanceRequest{Client: client, Id: c.ID, Moves: each(c.Moves, moveTo), InFlight: c.InFlight}, nil
+	case catalog.CancelRebalance:
+		return &pb.CancelRebalanceRequest{Client: client, Id: c.ID}, nil
 	case catalog.AckDeletion:
 		return &pb.AckDeletionsRequest{
 			Client: client, ServerId: int32(c.Server), Incarnation: uint64(c.Incarnation), Objects: each(c.Objects, deletionAckTo),
@@ -93,12 +105,13 @@ func isrChangeTo(c catalog.ISRChange) *pb.ISRChange {
 
 func deletionAckFrom(d *pb.DeletionAck) catalog.DeletionAck {
 	return catalog.DeletionAck{
-		Table: catalog.TableID(d.GetTableId()), Partition: optFrom[catalog.PartitionID](d.PartitionId), Failed: d.GetFailed(),
+		Table: catalog.TableID(d.GetTableId()), Partition: optFrom[catalog.PartitionID](d.PartitionId),
+		Bucket: optFrom[catalog.BucketID](d.Bucket), Failed: d.GetFailed(),
 	}
 }
 
 func deletionAckTo(d catalog.DeletionAck) *pb.DeletionAck {
-	return &pb.DeletionAck{TableId: uint64(d.Table), PartitionId: optTo[uint64](d.Partition), Failed: d.Failed}
+	return &pb.DeletionAck{TableId: uint64(d.Table), PartitionId: optTo[uint64](d.Partition), Bucket: optTo[int32](d.Bucket), Failed: d.Failed}
 }
 
 // BucketRefToProto converts the name of a bucket.
@@ -107,7 +120,34 @@ func BucketRefToProto(r catalog.BucketRef) *pb.BucketRef { return bucketRefTo(r)
 // BucketRefFromProto converts the name of a bucket.
 func BucketRefFromProto(p *pb.BucketRef) catalog.BucketRef { return bucketRefFrom(p) }
 
-// DeletionToProto names an object whose replicas are to be deleted.
-func DeletionToProto(table catalog.TableID, partition catalog.Opt[catalog.PartitionID]) *pb.Deletion {
-	return &pb.Deletion{TableId: uint64(table), PartitionId: optTo[uint64](partition)}
+// DeletionToProto names an object, or a bucket of one, whose replicas are to be
+// deleted.
+func DeletionToProto(table catalog.TableID, partition catalog.Opt[catalog.PartitionID], bucket catalog.Opt[catalog.BucketID]) *pb.Deletion {
+	return &pb.Deletion{TableId: uint64(table), PartitionId: optTo[uint64](partition), Bucket: optTo[int32](bucket)}
+}
+
+// PlanToProto converts a plan that was not begun.
+func PlanToProto(p *catalog.RebalancePlan) *pb.PlanRebalanceResponse {
+	return &pb.PlanRebalanceResponse{
+		Moves: each(p.Moves, moveTo), Copies: int32(p.Copies), More: p.More,
+		Load: each(p.Load, func(l catalog.ServerLoad) *pb.ServerLoad {
+			return &pb.ServerLoad{
+				ServerId: int32(l.ID), Replicas: int32(l.Replicas), Leaders: int32(l.Leaders),
+				ReplicasAfter: int32(l.ReplicasAfter), LeadersAfter: int32(l.LeadersAfter),
+			}
+		}),
+	}
+}
+
+// RebalanceToProto converts the plan of a state, with how far its moves are while
+// it runs; nil if there is none.
+func RebalanceToProto(s *catalog.State) (*pb.Rebalance, []pb.MovePhase) {
+	r := s.Rebalance()
+	if r == nil {
+		return nil, nil
+	}
+	if r.Status != catalog.RebalanceRunning {
+		return rebalanceTo(r), nil
+	}
+	return rebalanceTo(r), each(r.Moves, func(m catalog.Move) pb.MovePhase { return pb.MovePhase(s.Phase(m)) + pb.MovePhase_MOVE_PHASE_WAITING })
 }

@@ -29,12 +29,14 @@ type CounterRow struct {
 type DroppedRow struct {
 	TableID     uint64  `json:"table_id"`
 	PartitionID *uint64 `json:"partition_id,omitempty"`
-	Table       string  `json:"table"`
-	Partition   string  `json:"partition"`
-	BucketCount int32   `json:"bucket_count"`
-	LayoutEpoch uint64  `json:"layout_epoch"`
-	DroppedMS   int64   `json:"dropped_ms"`
-	Revision    uint64  `json:"revision"`
+	// Bucket is set for the replicas that were moved away from one.
+	Bucket      *int32 `json:"bucket,omitempty"`
+	Table       string `json:"table"`
+	Partition   string `json:"partition"`
+	BucketCount int32  `json:"bucket_count"`
+	LayoutEpoch uint64 `json:"layout_epoch"`
+	DroppedMS   int64  `json:"dropped_ms"`
+	Revision    uint64 `json:"revision"`
 }
 
 // RebalanceRow is the JSON of a rebalance plan in events.
@@ -117,7 +119,7 @@ func droppedJSON(p *pb.DroppedObject) DroppedRow {
 		LayoutEpoch: p.GetLayoutEpoch(), DroppedMS: p.GetDroppedMs(), Revision: p.GetRevision(),
 	}
 	if p != nil {
-		out.PartitionID = p.PartitionId
+		out.PartitionID, out.Bucket = p.PartitionId, p.Bucket
 	}
 	return out
 }

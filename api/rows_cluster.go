@@ -44,7 +44,7 @@ func MemberFromProto(p *pb.Member) *catalog.Member {
 func droppedTo(d *catalog.DroppedObject) *pb.DroppedObject {
 	return &pb.DroppedObject{
 		TableId: uint64(d.Table), PartitionId: optTo[uint64](d.Partition), Path: d.Path, Name: d.Name, BucketCount: d.Buckets,
-		LayoutEpoch: uint64(d.Epoch), DroppedMs: int64(d.Dropped), Revision: uint64(d.Revision),
+		LayoutEpoch: uint64(d.Epoch), DroppedMs: int64(d.Dropped), Revision: uint64(d.Revision), Bucket: optTo[int32](d.Bucket),
 		Pending: each(d.Pending, func(p catalog.PendingDeletion) *pb.PendingDeletion {
 			return &pb.PendingDeletion{ServerId: int32(p.Server), Tries: uint32(p.Tries)}
 		}),
@@ -66,6 +66,7 @@ func droppedFrom(p *pb.DroppedObject) (*catalog.DroppedObject, error) {
 	}
 	if p != nil {
 		out.Partition = optFrom[catalog.PartitionID](p.PartitionId)
+		out.Bucket = optFrom[catalog.BucketID](p.Bucket)
 	}
 	return out, nil
 }
@@ -73,9 +74,17 @@ func droppedFrom(p *pb.DroppedObject) (*catalog.DroppedObject, error) {
 func rebalanceTo(r *catalog.Rebalance) *pb.Rebalance {
 	return &pb.Rebalance{
 		Id: r.ID, Status: pb.RebalanceStatus(r.Status), StartedMs: int64(r.Started), Revision: uint64(r.Revision),
-		Moves: each(r.Moves, func(m catalog.Move) *pb.Move {
-			return &pb.Move{Bucket: bucketRefTo(m.Bucket), From: numbers[int32](m.From), To: numbers[int32](m.To), Done: m.Done}
-		}),
+		Moves: each(r.Moves, moveTo), InFlight: r.InFlight,
+	}
+}
+
+func moveTo(m catalog.Move) *pb.Move {
+	return &pb.Move{Bucket: bucketRefTo(m.Bucket), From: numbers[int32](m.From), To: numbers[int32](m.To), Done: m.Done}
+}
+
+func moveFrom(m *pb.Move) catalog.Move {
+	return catalog.Move{
+		Bucket: bucketRefFrom(m.GetBucket()), From: numbers[catalog.ServerID](m.GetFrom()), To: numbers[catalog.ServerID](m.GetTo()), Done: m.GetDone(),
 	}
 }
 
@@ -85,11 +94,7 @@ func rebalanceFrom(p *pb.Rebalance) (*catalog.Rebalance, error) {
 	}
 	return &catalog.Rebalance{
 		ID: p.GetId(), Status: catalog.RebalanceStatus(p.GetStatus()), Started: catalog.Millis(p.GetStartedMs()), Revision: catalog.Revision(p.GetRevision()),
-		Moves: each(p.GetMoves(), func(m *pb.Move) catalog.Move {
-			return catalog.Move{
-				Bucket: bucketRefFrom(m.GetBucket()), From: numbers[catalog.ServerID](m.GetFrom()), To: numbers[catalog.ServerID](m.GetTo()), Done: m.GetDone(),
-			}
-		}),
+		Moves: each(p.GetMoves(), moveFrom), InFlight: p.GetInFlight(),
 	}, nil
 }
 

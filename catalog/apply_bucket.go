@@ -25,7 +25,7 @@ func (s *State) bucket(ref BucketRef) (*Placement, bool) {
 	var p *Placement
 	if ref.Partition.Set {
 		row, ok := s.partIDs.get(ref.Partition.V)
-		if !ok || row.Table != ref.Table {
+		if !ok || row.Table != ref.Table || s.purging.has(ref.Table) {
 			return nil, false
 		}
 		p = row.Placement
@@ -50,6 +50,11 @@ func (b *Batch) setBucket(ref BucketRef, s BucketState) {
 	p, _ := b.s.bucket(ref)
 	q := &Placement{Replicas: p.Replicas, Buckets: slices.Clone(p.Buckets)}
 	q.Buckets[ref.Bucket] = s
+	b.setPlacement(ref, q)
+}
+
+// setPlacement writes the placement of a bucket's table or partition.
+func (b *Batch) setPlacement(ref BucketRef, q *Placement) {
 	if ref.Partition.Set {
 		old, _ := b.s.partIDs.get(ref.Partition.V)
 		n := *old
@@ -64,7 +69,8 @@ func (b *Batch) setBucket(ref BucketRef, s BucketState) {
 }
 
 // adjustISR changes in-sync replicas at the wish of their leader, each bucket on
-// its own merit. Result: Buckets has a code for each change.
+// its own merit. A move of the running plan whose new replicas are all in sync now
+// is finished, and the next ones begin. Result: Buckets has a code for each change.
 func (b *Batch) adjustISR(c AdjustISR) (Result, *Error) {
 	if n := len(c.Changes); n < 1 || n > MaxBucketChanges {
 		return Result{}, refuseLimit(ErrInvalidArgument, MaxBucketChanges, uint64(n), "%d ISR changes are not in 1..%d", n, MaxBucketChanges)
@@ -73,6 +79,7 @@ func (b *Batch) adjustISR(c AdjustISR) (Result, *Error) {
 		return Result{}, err
 	}
 	r := Result{Buckets: make([]Code, len(c.Changes))}
+	finished := false
 	for i := range c.Changes {
 		ch := &c.Changes[i]
 		if r.Buckets[i] = b.checkISR(c.Server, ch); r.Buckets[i] != Done {
@@ -82,7 +89,11 @@ func (b *Batch) adjustISR(c AdjustISR) (Result, *Error) {
 		s.ISR, s.Standby = ch.ISR, ch.Standby
 		s.BucketEpoch++
 		b.setBucket(ch.Bucket, s)
+		finished = b.finishMove(ch.Bucket) || finished
 		r.Changed = true
+	}
+	if finished {
+		b.stepPlan(b.s.running())
 	}
 	return r, nil
 }
@@ -196,61 +207,19 @@ func (b *Batch) shutDownServer(c ElectLeaders) (Result, *Error) {
 		r.Changed = true
 	}
 	alive := b.aliveSet()
-	leaving := func(s ServerID) bool { return s == id }
-	b.eachPlaced(func(t *Table, i int, s BucketState, replicas []ServerID) (BucketState, bool) {
+	leaving := serverSet([]ServerID{id})
+	b.eachPlaced(leaving, func(standby bool, s BucketState, replicas []ServerID) (BucketState, bool) {
 		if s.Leader == id {
-			next, ok := handedOver(s, replicas, t.Standby(), leaving, alive)
+			next, ok := handedOver(s, replicas, standby, leaving, alive)
 			if !ok {
 				r.Count++
 			}
 			r.Changed = r.Changed || ok
 			return next, ok
 		}
-		next, ok := withoutServers(s, replicas, t.Standby(), leaving, alive)
+		next, ok := withoutServers(s, replicas, standby, leaving, alive)
 		r.Changed = r.Changed || ok
 		return next, ok
 	})
 	return r, nil
 }
-
-// ackDeletion takes a server off the list of those that still hold replicas of
-// a dropped object. After maxDeletionTries failures it is taken off too.
-func (b *Batch) ackDeletion(c AckDeletion) (Result, *Error) {
-	if n := len(c.Objects); n < 1 || n > MaxBucketChanges*16 {
-		return Result{}, refuseLimit(ErrInvalidArgument, MaxBucketChanges*16, uint64(n), "%d deletions are not in 1..%d", n, MaxBucketChanges*16)
-	}
-	if err := b.caller(c.Server, c.Incarnation); err != nil {
-		return Result{}, err
-	}
-	var r Result
-	for _, o := range c.Objects {
-		var d *DroppedObject
-		var ok bool
-		if o.Partition.Set {
-			d, ok = b.s.droppedParts.get(o.Partition.V)
-		} else {
-			d, ok = b.s.droppedTables.get(o.Table)
-		}
-		if !ok || d.Table != o.Table {
-			continue
-		}
-		i := slices.IndexFunc(d.Pending, func(p PendingDeletion) bool { return p.Server == c.Server })
-		if i < 0 {
-			continue
-		}
-		n := *d
-		n.Pending, n.Revision = slices.Clone(d.Pending), b.rev
-		if n.Pending[i].Tries++; !o.Failed || n.Pending[i].Tries >= maxDeletionTries {
-			n.Pending = slices.Delete(n.Pending, i, i+1)
-		}
-		if len(n.Pending) == 0 {
-			n.Pending = nil
-		}
-		b.putDropped(d, &n)
-		r.Changed = true
-	}
-	return r, nil
-}
-
-// maxDeletionTries is upstream's bound for one replica.
-const maxDeletionTries = 5

@@ -70,9 +70,9 @@ func (b *Batch) dropDatabase(c DropDatabase) (Result, *Error) {
 	if len(tables) > 0 && !c.Cascade {
 		return Result{}, refuse(ErrDatabaseNotEmpty, "database %s has %d tables", c.Name, len(tables))
 	}
-	inline := maxInlineDrop
+	budget := dropBudget{maxInlineDrop, maxInlineReplicas}
 	for _, t := range tables {
-		inline -= b.removeTable(t, inline)
+		b.removeTable(t, &budget)
 	}
 	b.deleteDatabase(d)
 	return Result{Changed: true}, nil

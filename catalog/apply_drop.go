@@ -2,9 +2,15 @@ package catalog
 
 import "slices"
 
-// maxInlineDrop is how many partitions one command removes itself. A larger
-// table is marked dropped at once and purged in steps.
-const maxInlineDrop = 4096
+// What one command removes itself: a larger table is marked dropped at once and
+// purged in steps of the same bounds, so that no event becomes huge.
+const (
+	maxInlineDrop     = 4096   // partitions
+	maxInlineReplicas = 65_536 // replicas of their buckets
+)
+
+// dropBudget is what a command may still remove.
+type dropBudget struct{ partitions, replicas int }
 
 func (b *Batch) dropTable(c DropTable) (Result, *Error) {
 	t, err := b.findTable(c.Table, c.TableID)
@@ -14,27 +20,51 @@ func (b *Batch) dropTable(c DropTable) (Result, *Error) {
 		}
 		return Result{}, err
 	}
-	b.removeTable(t, maxInlineDrop)
+	b.removeTable(t, &dropBudget{maxInlineDrop, maxInlineReplicas})
 	return Result{Changed: true, IDs: []IDRange{{uint64(t.ID), 1}}}, nil
 }
 
-// removeTable removes a table with up to inline partitions, or marks it dropped
-// if it has more. It returns how many partitions it removed.
-func (b *Batch) removeTable(t *Table, inline int) int {
+// removeTable removes a table whose partitions are within the budget, or marks it
+// dropped.
+func (b *Batch) removeTable(t *Table, budget *dropBudget) {
 	count := b.s.PartitionCount(t.ID)
 	if t.Importing() {
 		b.leaveImport(t)
 	}
 	b.recordDrop(t)
-	if count > inline {
+	left := *budget
+	if count > left.partitions || b.take(t.ID, &left) < count {
 		n := *t
 		n.Dropped, n.Import, n.Revision, n.Wall = true, ImportID{}, b.rev, b.s.cluster.Wall
 		b.putTable(t, &n)
-		return 0
+		return
 	}
+	*budget = left
 	b.removePartitions(t.ID, count)
 	b.deleteTable(t)
-	return count
+}
+
+// take returns how many of a table's partitions, in order, are within the budget
+// and takes them off it. A single one is never too large for a budget that
+// nothing was taken of.
+func (b *Batch) take(id TableID, budget *dropBudget) int {
+	n, fresh := 0, budget.replicas == maxInlineReplicas
+	b.s.Partitions(id, "", func(p *Partition) bool {
+		replicas := 0
+		if p.Placement != nil {
+			for _, list := range p.Placement.Replicas {
+				replicas += len(list)
+			}
+		}
+		if budget.partitions == 0 || replicas > budget.replicas && (n > 0 || !fresh) {
+			return false
+		}
+		n++
+		budget.partitions--
+		budget.replicas = max(0, budget.replicas-replicas)
+		return true
+	})
+	return n
 }
 
 // removePartitions removes the first n partitions of a table by name.
@@ -69,6 +99,7 @@ func (b *Batch) recordDrop(t *Table) {
 			return len(holders) < registered
 		})
 	}
+	b.absorb(holders, tablePrefix(t.ID))
 	d.Pending = pendingOf(holders)
 	b.putDropped(nil, d)
 }
@@ -174,6 +205,7 @@ func (b *Batch) dropPartition(t *Table, p *Partition) {
 	count, _ := EffectiveCount(t, p) //nolint:errcheck // a partition without a count is recorded with 0
 	holders := map[ServerID]bool{}
 	addHolders(holders, p.Placement)
+	b.absorb(holders, string(objectKey(t.ID, Some(p.ID))))
 	b.deletePartition(p)
 	b.putDropped(nil, &DroppedObject{
 		Table: t.ID, Partition: Some(p.ID), Path: t.Path, Name: p.Name, Buckets: count, Epoch: p.Epoch,
@@ -181,26 +213,28 @@ func (b *Batch) dropPartition(t *Table, p *Partition) {
 	})
 }
 
-// purgeDropped removes partitions of dropped tables, oldest table first, then
+// purgeDropped removes partitions of dropped tables, oldest table first, Max and
+// maxInlineReplicas replicas of them at most, then
 // records that are old enough and wait for nobody.
 func (b *Batch) purgeDropped(c PurgeDropped) (Result, *Error) {
 	var r Result
-	left := int(min(c.Max, 1<<16))
-	for left > 0 {
+	left := dropBudget{int(min(c.Max, 1<<16)), maxInlineReplicas}
+	for left.partitions > 0 {
 		id, _, ok := b.s.purging.first()
 		if !ok {
 			break
 		}
-		n := min(left, b.s.PartitionCount(id))
+		n := b.take(id, &left)
 		b.removePartitions(id, n)
-		left -= n
-		if b.s.PartitionCount(id) == 0 {
-			t, _ := b.s.tableIDs.get(id)
-			b.deleteTable(t)
+		r.Changed = r.Changed || n > 0
+		if b.s.PartitionCount(id) > 0 {
+			return r, nil // the budget is used up
 		}
+		t, _ := b.s.tableIDs.get(id)
+		b.deleteTable(t)
 		r.Changed = true
 	}
-	for _, d := range b.expiredRecords(c.Before, left) {
+	for _, d := range b.expiredRecords(c.Before, left.partitions) {
 		b.deleteDropped(d)
 		r.Changed = true
 	}

@@ -84,38 +84,56 @@ func (b *Batch) aliveSet() aliveFunc {
 
 // serversGone takes servers out of every ISR and re-elects what they led.
 func (b *Batch) serversGone(ids []ServerID) {
-	slices.Sort(ids)
-	gone := func(id ServerID) bool { return slices.Contains(ids, id) }
+	gone := serverSet(ids)
 	alive := b.aliveSet()
-	b.eachPlaced(func(t *Table, i int, s BucketState, replicas []ServerID) (BucketState, bool) {
-		return withoutServers(s, replicas, t.Standby(), gone, alive)
+	b.eachPlaced(gone, func(standby bool, s BucketState, replicas []ServerID) (BucketState, bool) {
+		return withoutServers(s, replicas, standby, gone, alive)
 	})
+}
+
+// serverSet is a set of servers, mostly of one.
+func serverSet(ids []ServerID) aliveFunc {
+	if len(ids) == 1 {
+		only := ids[0]
+		return func(id ServerID) bool { return id == only }
+	}
+	set := make(map[ServerID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return func(id ServerID) bool { return set[id] }
 }
 
 // serverBack starts the buckets that wait for a server: new ones that never had
 // a live replica, and leaderless ones that have it in sync.
 func (b *Batch) serverBack(id ServerID) {
 	alive := b.aliveSet()
-	b.eachPlaced(func(t *Table, i int, s BucketState, replicas []ServerID) (BucketState, bool) {
-		if s.Leader != NoServer || !slices.Contains(replicas, id) {
+	b.eachPlaced(serverSet([]ServerID{id}), func(standby bool, s BucketState, replicas []ServerID) (BucketState, bool) {
+		switch {
+		case s.Leader != NoServer:
 			return s, false
+		case !s.Ready:
+			return startBucket(replicas, standby, alive)
 		}
-		if !s.Ready {
-			return startBucket(replicas, t.Standby(), alive)
-		}
-		return elected(s, replicas, t.Standby(), alive)
+		return elected(s, replicas, standby, alive)
 	})
 }
 
-// eachPlaced passes every bucket that is placed to f and writes the rows of
-// which f changed a bucket. Tables come first, then partitions, in id order.
-func (b *Batch) eachPlaced(f func(t *Table, bucket int, s BucketState, replicas []ServerID) (BucketState, bool)) {
+// bucketChange says what becomes of a bucket, or false if it stays.
+type bucketChange func(standby bool, s BucketState, replicas []ServerID) (BucketState, bool)
+
+// eachPlaced passes every bucket of which one of some servers has a replica to f
+// and writes the rows of which f changed a bucket. Tables come first, then
+// partitions, in id order.
+func (b *Batch) eachPlaced(on aliveFunc, f bucketChange) {
 	var tables []*Table
 	b.s.tableIDs.all(func(_ TableID, t *Table) bool {
-		if p, ok := b.changedPlacement(t, t.Placement, f); ok {
-			n := *t
-			n.Placement, n.Revision = p, b.rev
-			tables = append(tables, t, &n)
+		if p := t.Placement; p != nil {
+			if q, ok := b.changedPlacement(t.Standby(), p, on, f); ok {
+				n := *t
+				n.Placement, n.Revision = q, b.rev
+				tables = append(tables, t, &n)
+			}
 		}
 		return true
 	})
@@ -124,14 +142,16 @@ func (b *Batch) eachPlaced(f func(t *Table, bucket int, s BucketState, replicas 
 	}
 	var parts []*Partition
 	var table *Table
+	standby := false
 	b.s.partIDs.all(func(_ PartitionID, p *Partition) bool {
 		if p.Placement == nil {
 			return true
 		}
 		if table == nil || table.ID != p.Table {
 			table, _ = b.s.tableIDs.get(p.Table)
+			standby = table.Standby()
 		}
-		if q, ok := b.changedPlacement(table, p.Placement, f); ok {
+		if q, ok := b.changedPlacement(standby, p.Placement, on, f); ok {
 			n := *p
 			n.Placement, n.Revision = q, b.rev
 			parts = append(parts, p, &n)
@@ -144,13 +164,13 @@ func (b *Batch) eachPlaced(f func(t *Table, bucket int, s BucketState, replicas 
 }
 
 // changedPlacement returns a copy with the buckets that f changed, or false.
-func (b *Batch) changedPlacement(t *Table, p *Placement, f func(*Table, int, BucketState, []ServerID) (BucketState, bool)) (*Placement, bool) {
-	if p == nil {
-		return nil, false
-	}
+func (b *Batch) changedPlacement(standby bool, p *Placement, on aliveFunc, f bucketChange) (*Placement, bool) {
 	var out *Placement
-	for i := range p.Buckets {
-		s, ok := f(t, i, p.Buckets[i], p.Replicas[i])
+	for i, replicas := range p.Replicas {
+		if !slices.ContainsFunc(replicas, on) {
+			continue
+		}
+		s, ok := f(standby, p.Buckets[i], replicas)
 		if !ok {
 			continue
 		}

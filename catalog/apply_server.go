@@ -44,9 +44,9 @@ func (b *Batch) registerServer(c RegisterServer) (Result, *Error) {
 // so that nothing of its old incarnation is accepted any more.
 func (b *Batch) serversReplaced(id ServerID) {
 	alive := b.aliveSet()
-	self := func(s ServerID) bool { return s == id }
-	b.eachPlaced(func(t *Table, _ int, s BucketState, replicas []ServerID) (BucketState, bool) {
-		return withoutServers(s, replicas, t.Standby(), self, func(s ServerID) bool { return s != id && alive(s) })
+	self := serverSet([]ServerID{id})
+	b.eachPlaced(self, func(standby bool, s BucketState, replicas []ServerID) (BucketState, bool) {
+		return withoutServers(s, replicas, standby, self, func(s ServerID) bool { return s != id && alive(s) })
 	})
 }
 
@@ -104,8 +104,9 @@ func (b *Batch) unregisterServer(c UnregisterServer) (Result, *Error) {
 		}
 	}
 	if n := b.s.ReplicasOn(c.ID); n > 0 {
-		return Result{}, refuseLimit(ErrInvalidArgument, 0, uint64(n), "tablet server %d still holds %d bucket replicas; drain it first", c.ID, n)
+		return Result{}, refuseLimit(ErrInvalidArgument, 0, uint64(n), "tablet server %d still holds %d bucket replicas; tag it permanent-offline and rebalance first", c.ID, n)
 	}
+	b.serverForgotten(c.ID)
 	b.deleteServer(v)
 	return Result{Changed: true}, nil
 }

@@ -124,7 +124,7 @@ func (b *Batch) candidates() ([]Candidate, int) {
 	var list []Candidate
 	plain := false
 	b.s.servers.all(func(_ ServerID, v *Server) bool {
-		if v.Live && !v.ShuttingDown && v.Tag == NoTag {
+		if v.assignable() {
 			list = append(list, Candidate{v.ID, v.Rack})
 			plain = plain || v.Rack == ""
 		}

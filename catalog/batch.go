@@ -175,6 +175,14 @@ func (b *Batch) executePlacement(cmd Command) (Result, *Error) {
 		return b.adjustISR(c)
 	case ElectLeaders:
 		return b.electLeaders(c)
+	case Reassign:
+		return b.reassign(c)
+	case StartRebalance:
+		return b.startRebalance(c)
+	case StepRebalance:
+		return b.stepRebalance(c)
+	case CancelRebalance:
+		return b.cancelRebalance(c)
 	case AckDeletion:
 		return b.ackDeletion(c)
 	case AssignPending:

@@ -60,9 +60,11 @@ func (c *checker) rows() {
 	})
 	if s.rebal != nil {
 		c.row(ObjectRebalance, s.rebal.ID, s.rebal.hash, b.hashRebalance(s.rebal))
+		c.plan(s.rebal)
 	}
 	c.imports()
 	c.dropped()
+	c.movedAway()
 	c.clients()
 }
 
@@ -91,7 +93,7 @@ func (c *checker) dropped() {
 	s := c.s
 	s.droppedTables.all(func(id TableID, d *DroppedObject) bool {
 		c.row(ObjectDropped, d.Path, d.hash, c.b.hashDropped(d))
-		if d.Partition.Set || d.Table != id {
+		if d.Partition.Set || d.Bucket.Set || d.Table != id {
 			c.failf("I10: the drop record of table %d is indexed under %d", d.Table, id)
 		}
 		if id >= s.cluster.NextTable {
@@ -101,11 +103,51 @@ func (c *checker) dropped() {
 	})
 	s.droppedParts.all(func(id PartitionID, d *DroppedObject) bool {
 		c.row(ObjectDropped, d.Name, d.hash, c.b.hashDropped(d))
-		if d.Partition != Some(id) {
+		if d.Partition != Some(id) || d.Bucket.Set {
 			c.failf("I10: the drop record of partition %d is indexed under %d", d.Partition.V, id)
 		}
 		if id >= s.cluster.NextPartition {
 			c.failf("I6: dropped partition '%s' had id %d, the counter is at %d", d.Name, id, s.cluster.NextPartition)
+		}
+		return true
+	})
+}
+
+// plan checks the moves of a plan, and that nothing but it moves its buckets.
+func (c *checker) plan(r *Rebalance) {
+	for i := range r.Moves {
+		m := &r.Moves[i]
+		if i > 0 && r.Moves[i-1].Bucket.Compare(m.Bucket) >= 0 {
+			c.failf("I12: %s of rebalance %s is not after %s", m.Bucket, r.ID, r.Moves[i-1].Bucket)
+		}
+		if len(m.To) == 0 || len(m.From) == 0 || slices.Equal(m.From, m.To) {
+			c.failf("I12: the move of %s from %v to %v moves nothing", m.Bucket, m.From, m.To)
+		}
+		_, replicas, ok := c.s.Bucket(m.Bucket)
+		if r.Status != RebalanceRunning || !ok {
+			continue
+		}
+		if !slices.Equal(replicas, m.From) && !m.begunWith(replicas) && !slices.Equal(replicas, m.To) {
+			c.failf("I12: %s has replicas %v during its move from %v to %v", m.Bucket, replicas, m.From, m.To)
+		}
+	}
+}
+
+// movedAway checks the records of replicas that are still to be deleted.
+func (c *checker) movedAway() {
+	s := c.s
+	s.droppedBuckets.all(func(k string, d *DroppedObject) bool {
+		ref := d.bucket()
+		c.row(ObjectDropped, ref, d.hash, c.b.hashDropped(d))
+		c.key(ObjectDropped, k, ref.Key())
+		_, replicas, ok := s.Bucket(ref)
+		if !d.Bucket.Set || !ok || len(d.Pending) == 0 {
+			c.failf("I13: replicas moved away from %s, which is there: %v, are to be deleted by %v", ref, ok, d.Pending)
+		}
+		for _, p := range d.Pending {
+			if slices.Contains(replicas, p.Server) {
+				c.failf("I13: server %d is to delete its replica of %s and has one in %v", p.Server, ref, replicas)
+			}
 		}
 		return true
 	})

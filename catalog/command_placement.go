@@ -57,7 +57,8 @@ type ISRChange struct {
 	Standby     []ServerID
 }
 
-// AdjustISR changes in-sync replicas, each on its own merit.
+// AdjustISR changes in-sync replicas, each on its own merit, and goes on with the
+// running plan.
 type AdjustISR struct {
 	Server      ServerID
 	Incarnation ServerIncarnation
@@ -81,23 +82,32 @@ type ElectLeaders struct {
 	Server  Opt[ServerID]
 }
 
-// Reassign changes the replicas of buckets.
+// Reassign changes the replicas of buckets, all or none, at once: it adds moves
+// to the running plan, or makes a plan of them. From may be empty, else it must
+// be what the bucket has. Result: Count is how many buckets change.
 type Reassign struct{ Moves []Move }
 
-// StartRebalance begins a plan.
+// StartRebalance begins a plan; a second one while one runs is refused with
+// ErrRebalanceFailure. The moves say From what they start; if a bucket has other
+// replicas by now the whole plan is refused with ErrVersionConflict. Result:
+// Count is the number of moves.
 type StartRebalance struct {
+	// ID names the plan; it is not that of the plan before.
 	ID    string
 	Moves []Move
+	// InFlight bounds the moves that copy data at the same time; 0:
+	// DefaultInFlight.
+	InFlight uint32
 }
 
-// StepRebalance marks moves of the running plan as done, or ends it.
-type StepRebalance struct {
-	ID     string
-	Done   []BucketRef
-	Status RebalanceStatus
-}
+// StepRebalance begins as many waiting moves of the running plan as it lets be in
+// flight, and ends the plan when none is left. Which ones follows from the state.
+// AdjustISR does so itself when it finishes a move; this is for what servers that
+// come and go make possible.
+type StepRebalance struct{ ID string }
 
-// CancelRebalance ends the running plan; finished moves stay.
+// CancelRebalance ends the running plan, whichever it is if ID is empty. What is
+// finished stays; moves in flight are taken back.
 type CancelRebalance struct{ ID string }
 
 // AckDeletion says that a server deleted, or failed to delete, its replicas.
@@ -107,10 +117,12 @@ type AckDeletion struct {
 	Objects     []DeletionAck
 }
 
-// DeletionAck names a dropped object.
+// DeletionAck names a dropped object, or with Bucket the replica of one bucket
+// that was moved away.
 type DeletionAck struct {
 	Table     TableID
 	Partition Opt[PartitionID]
+	Bucket    Opt[BucketID]
 	Failed    bool
 }
 

@@ -30,4 +30,8 @@
 //	     per raft term that led; revision and clocks never fall
 //	I10  counters and secondary indexes agree with a full scan
 //	I11  the rolling hash equals the hash of a full scan
+//	I12  the moves of a plan are sorted and name a bucket once; while it runs a
+//	     bucket has the replicas from before its move, those after it, or both
+//	I13  the record of a replica that was moved away names a bucket that is there
+//	     and servers that hold no replica of it; it is gone when they are done
 package catalog

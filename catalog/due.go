@@ -7,7 +7,7 @@ package catalog
 func (s *State) Assignable() bool {
 	found := false
 	s.servers.all(func(_ ServerID, v *Server) bool {
-		found = v.Live && !v.ShuttingDown && v.Tag == NoTag
+		found = v.assignable()
 		return !found
 	})
 	return found

@@ -57,10 +57,22 @@ func appendInt(b []byte, v int64) []byte {
 	return binary.AppendVarint(b, v)
 }
 
+// appendServers has the varints of up to two bytes inlined.
 func appendServers(b []byte, v []ServerID) []byte {
-	b = binary.AppendUvarint(b, uint64(len(v)))
+	if len(v) < 0x80 {
+		b = append(b, byte(len(v)))
+	} else {
+		b = binary.AppendUvarint(b, uint64(len(v)))
+	}
 	for _, s := range v {
-		b = appendInt(b, int64(s))
+		switch u := uint32(s)<<1 ^ uint32(s>>31); {
+		case u < 0x80:
+			b = append(b, byte(u))
+		case u < 0x4000:
+			b = append(b, byte(u)|0x80, byte(u>>7))
+		default:
+			b = binary.AppendVarint(b, int64(s))
+		}
 	}
 	return b
 }
@@ -285,6 +297,7 @@ func (b *Batch) hashRebalance(r *Rebalance) uint64 {
 		h.servers(m.To)
 		h.flag(m.Done)
 	}
+	h.u64(uint64(r.InFlight))
 	h.i64(int64(r.Started))
 	h.u64(uint64(r.Revision))
 	return h.sum()
@@ -294,6 +307,8 @@ func (b *Batch) hashDropped(d *DroppedObject) uint64 {
 	h := b.row(ObjectDropped)
 	h.u64(uint64(d.Table))
 	h.optPartition(d.Partition)
+	h.flag(d.Bucket.Set)
+	h.i64(int64(d.Bucket.V))
 	h.text(d.Path)
 	h.text(d.Name)
 	h.i64(int64(d.Buckets))

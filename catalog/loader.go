@@ -109,7 +109,7 @@ func (l *Loader) addOther(o Object) error {
 		}
 		l.b.putImport(nil, r)
 	case *DroppedObject:
-		if r.Partition.Set && s.droppedParts.has(r.Partition.V) || !r.Partition.Set && s.droppedTables.has(r.Table) {
+		if _, ok := s.droppedRecord(DeletionAck{Table: r.Table, Partition: r.Partition, Bucket: r.Bucket}); ok {
 			return fmt.Errorf("the record of dropped %s %s is there twice", r.Path, r.Name)
 		}
 		l.b.putDropped(nil, r)

@@ -101,5 +101,10 @@ func TestMembersAndLevel(t *testing.T) {
 	h.must(ForgetMember{NodeID: "n2"})
 	h.unchanged(ForgetMember{NodeID: "n2"})
 	h.unchanged(Checksum{})
-	h.refused(ErrUnknownCommand, Reassign{}, "Reassign")
+	h.refused(ErrUnknownCommand, strange{}, "Kind255")
 }
+
+// strange is a command that no build knows.
+type strange struct{}
+
+func (strange) Kind() Kind { return 255 }

@@ -277,18 +277,24 @@ func (b *Batch) putDropped(old, d *DroppedObject) {
 		b.s.hash -= old.hash
 		b.change(old, d)
 	}
-	if d.Partition.Set {
+	switch {
+	case d.Bucket.Set:
+		b.s.droppedBuckets.set(b.s.gen, d.bucket().Key(), d)
+	case d.Partition.Set:
 		b.s.droppedParts.set(b.s.gen, d.Partition.V, d)
-	} else {
+	default:
 		b.s.droppedTables.set(b.s.gen, d.Table, d)
 	}
 }
 
 func (b *Batch) deleteDropped(d *DroppedObject) {
 	b.s.hash -= d.hash
-	if d.Partition.Set {
+	switch {
+	case d.Bucket.Set:
+		b.s.droppedBuckets.delete(b.s.gen, d.bucket().Key())
+	case d.Partition.Set:
 		b.s.droppedParts.delete(b.s.gen, d.Partition.V)
-	} else {
+	default:
 		b.s.droppedTables.delete(b.s.gen, d.Table)
 	}
 	b.change(d, nil)

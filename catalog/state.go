@@ -26,6 +26,8 @@ type State struct {
 
 	droppedTables tree[TableID, *DroppedObject]
 	droppedParts  tree[PartitionID, *DroppedObject]
+	// droppedBuckets are the records of replicas that were moved away.
+	droppedBuckets tree[string, *DroppedObject]
 
 	// Derived, checked by Check: tables without partition keys that have no
 	// placement, tables that have partitions without one, how many those are,
@@ -220,6 +222,12 @@ func (s *State) DroppedPartitions(from PartitionID, f func(*DroppedObject) bool)
 // DroppedPartition returns the record of a dropped partition.
 func (s *State) DroppedPartition(id PartitionID) (*DroppedObject, bool) {
 	return s.droppedParts.get(id)
+}
+
+// DroppedBuckets calls f in bucket order for the records of replicas that were
+// moved away and are still to be deleted.
+func (s *State) DroppedBuckets(f func(*DroppedObject) bool) {
+	s.droppedBuckets.all(func(_ string, d *DroppedObject) bool { return f(d) })
 }
 
 // Rebalance returns the last rebalance plan, or nil.

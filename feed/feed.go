@@ -39,10 +39,13 @@ type TableEpoch struct {
 }
 
 // Deletion names an object whose replicas the server must delete and
-// acknowledge; without Partition the whole table.
+// acknowledge: a whole table, with Partition one of its partitions, with Bucket
+// the one replica that was moved away. An activation of the bucket that comes
+// later takes it back.
 type Deletion struct {
 	Table     catalog.TableID
 	Partition catalog.Opt[catalog.PartitionID]
+	Bucket    catalog.Opt[catalog.BucketID]
 }
 
 // Step is one command's worth of news, or everything if Snapshot is set.
@@ -100,6 +103,10 @@ func (f *Feed) Snapshot(st *catalog.State) Step {
 		f.addDeletion(&step, d)
 		return true
 	})
+	st.DroppedBuckets(func(d *catalog.DroppedObject) bool {
+		f.addDeletion(&step, d)
+		return true
+	})
 	return step
 }
 
@@ -145,8 +152,10 @@ func (f *Feed) change(step *Step, c catalog.Change, table func(catalog.TableID) 
 		after, _ := c.After.(*catalog.Partition)
 		f.partitionChange(step, before, after, table)
 	case catalog.ObjectDropped:
-		if d, ok := c.After.(*catalog.DroppedObject); ok && c.Before == nil {
-			f.addDeletion(step, d)
+		after, _ := c.After.(*catalog.DroppedObject)
+		before, _ := c.Before.(*catalog.DroppedObject)
+		if after != nil && !f.deletes(before) {
+			f.addDeletion(step, after)
 		}
 	default: // of no concern to a tablet server
 	}
@@ -232,9 +241,14 @@ func (f *Feed) addObject(step *Step, t *catalog.Table, p *catalog.Partition, bef
 }
 
 func (f *Feed) addDeletion(step *Step, d *catalog.DroppedObject) {
-	if slices.ContainsFunc(d.Pending, func(p catalog.PendingDeletion) bool { return p.Server == f.server }) {
-		step.Deletions = append(step.Deletions, Deletion{d.Table, d.Partition})
+	if f.deletes(d) {
+		step.Deletions = append(step.Deletions, Deletion{d.Table, d.Partition, d.Bucket})
 	}
+}
+
+// deletes reports whether the server has replicas of the object to delete.
+func (f *Feed) deletes(d *catalog.DroppedObject) bool {
+	return d != nil && slices.ContainsFunc(d.Pending, func(p catalog.PendingDeletion) bool { return p.Server == f.server })
 }
 
 // bucketView is one bucket of a placement.

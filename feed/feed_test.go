@@ -32,7 +32,7 @@ func (k *knowledge) take(t *testing.T, s Step) {
 	for _, d := range s.Deletions {
 		k.Deletions[fmt.Sprint(d)] = true
 		for key, a := range k.Buckets {
-			if a.Bucket.Table == d.Table && (!d.Partition.Set || a.Bucket.Partition == d.Partition) {
+			if a.Bucket.Table == d.Table && (!d.Partition.Set || a.Bucket.Partition == d.Partition) && (!d.Bucket.Set || a.Bucket.Bucket == d.Bucket.V) {
 				delete(k.Buckets, key)
 			}
 		}
@@ -117,7 +117,7 @@ func randomCommand(r *rand.Rand, st *catalog.State) catalog.Command {
 	table := fmt.Sprintf("d.t%d", r.IntN(2))
 	spec := []catalog.PartitionSpec{{{Key: "dt", Value: fmt.Sprint("p", r.IntN(3))}}}
 	id := catalog.ServerID(r.IntN(4))
-	switch r.IntN(9) {
+	switch r.IntN(13) {
 	case 0:
 		return catalog.CreateTable{
 			Table: table, Columns: []catalog.NewColumn{{Name: "a", Type: "INT"}, {Name: "dt", Type: "STRING"}}, PartitionKeys: []string{"dt"},
@@ -133,12 +133,55 @@ func randomCommand(r *rand.Rand, st *catalog.State) catalog.Command {
 		return catalog.DropPartitions{Table: table, Specs: spec}
 	case 6:
 		return catalog.DropTable{Table: []string{table, "d.plain"}[r.IntN(2)]}
+	case 9, 10:
+		if ref, ok := someBucket(r, st); ok {
+			return catalog.Reassign{Moves: []catalog.Move{{Bucket: ref, To: []catalog.ServerID{id, (id + 1) % 4}[:1+r.IntN(2)]}}}
+		}
+		return catalog.CancelRebalance{}
+	case 11:
+		ref, _ := someBucket(r, st)
+		s, replicas, _ := st.Bucket(ref)
+		c := catalog.AdjustISR{Server: s.Leader, Changes: []catalog.ISRChange{
+			{Bucket: ref, LeaderEpoch: s.LeaderEpoch, BucketEpoch: s.BucketEpoch, ISR: replicas},
+		}}
+		if v, ok := st.Server(s.Leader); ok {
+			c.Incarnation = v.Incarnation
+		}
+		return c
+	case 12:
+		c := catalog.AckDeletion{Server: id}
+		if v, ok := st.Server(id); ok {
+			c.Incarnation = v.Incarnation
+		}
+		st.DroppedBuckets(func(d *catalog.DroppedObject) bool {
+			c.Objects = append(c.Objects, catalog.DeletionAck{Table: d.Table, Partition: d.Partition, Bucket: d.Bucket})
+			return true
+		})
+		return c
 	case 7:
 		return catalog.RegisterServer{ID: id, DirectoryID: "d", Listeners: []string{"h:1"}, TTL: 5000}
 	default:
 		v, _ := st.Server(id)
 		return catalog.ExpireServers{Servers: []catalog.Expiry{{ID: id, Incarnation: v.Incarnation, RenewedAt: v.RenewedAt}}}
 	}
+}
+
+// someBucket is a bucket that has replicas.
+func someBucket(r *rand.Rand, st *catalog.State) (ref catalog.BucketRef, ok bool) {
+	add := func(t catalog.TableID, p catalog.Opt[catalog.PartitionID], placed *catalog.Placement) {
+		if placed != nil && (!ok || r.IntN(2) == 0) {
+			ref, ok = catalog.BucketRef{Table: t, Partition: p, Bucket: catalog.BucketID(r.IntN(len(placed.Buckets)))}, true
+		}
+	}
+	st.Tables("", func(t *catalog.Table) bool {
+		add(t.ID, catalog.Opt[catalog.PartitionID]{}, t.Placement)
+		st.Partitions(t.ID, "", func(p *catalog.Partition) bool {
+			add(t.ID, catalog.Some(p.ID), p.Placement)
+			return true
+		})
+		return true
+	})
+	return ref, ok
 }
 
 // A server that resumes behind any revision ends up knowing what a snapshot

@@ -86,16 +86,15 @@ func reassign(c *msgpack.Codec, v *catalog.Reassign) {
 }
 
 func startRebalance(c *msgpack.Codec, v *catalog.StartRebalance) {
-	c.Record(2)
+	c.Record(3)
 	c.String(&v.ID)
 	list(c, &v.Moves, snapshots.MoveV1)
+	c.Uint32(&v.InFlight)
 }
 
 func stepRebalance(c *msgpack.Codec, v *catalog.StepRebalance) {
-	c.Record(3)
+	c.Record(1)
 	c.String(&v.ID)
-	refs(c, &v.Done)
-	msgpack.Uint(c, &v.Status)
 }
 
 func cancelRebalance(c *msgpack.Codec, v *catalog.CancelRebalance) {
@@ -104,9 +103,10 @@ func cancelRebalance(c *msgpack.Codec, v *catalog.CancelRebalance) {
 }
 
 func deletionAck(c *msgpack.Codec, v *catalog.DeletionAck) {
-	c.Record(3)
+	c.Record(4)
 	msgpack.Uint(c, &v.Table)
 	opt(c, &v.Partition, msgpack.Uint[catalog.PartitionID])
+	opt(c, &v.Bucket, msgpack.Int[catalog.BucketID])
 	c.Bool(&v.Failed)
 }
 

@@ -160,7 +160,7 @@ func (f *feeder) send(st *catalog.State, step feed.Step) error {
 		msg.Epochs = append(msg.Epochs, &pb.TableEpoch{TableId: uint64(e.Table), LayoutEpoch: uint64(e.Epoch)})
 	}
 	for _, d := range step.Deletions {
-		msg.Deletions = append(msg.Deletions, api.DeletionToProto(d.Table, d.Partition))
+		msg.Deletions = append(msg.Deletions, api.DeletionToProto(d.Table, d.Partition, d.Bucket))
 	}
 	for _, r := range step.Removed {
 		msg.Removed = append(msg.Removed, api.BucketRefToProto(r))

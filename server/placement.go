@@ -79,6 +79,67 @@ func (p *placementService) ElectLeaders(ctx context.Context, r *pb.ElectLeadersR
 	return p.s.plainWrite(ctx, r)
 }
 
+// Reassign implements pb.PlacementServer.
+func (p *placementService) Reassign(ctx context.Context, r *pb.ReassignRequest) (*pb.RebalanceResponse, error) {
+	return p.rebalanced(ctx, r)
+}
+
+// StartRebalance implements pb.PlacementServer.
+func (p *placementService) StartRebalance(ctx context.Context, r *pb.StartRebalanceRequest) (*pb.RebalanceResponse, error) {
+	return p.rebalanced(ctx, r)
+}
+
+// CancelRebalance implements pb.PlacementServer.
+func (p *placementService) CancelRebalance(ctx context.Context, r *pb.CancelRebalanceRequest) (*pb.RebalanceResponse, error) {
+	return p.rebalanced(ctx, r)
+}
+
+func (p *placementService) rebalanced(ctx context.Context, r api.Request) (*pb.RebalanceResponse, error) {
+	w, err := p.s.write(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := &pb.RebalanceResponse{Header: w.header, Result: w.result}
+	out.Rebalance, out.Phases = api.RebalanceToProto(w.State)
+	return out, nil
+}
+
+// GetRebalance implements pb.PlacementServer.
+func (p *placementService) GetRebalance(ctx context.Context, r *pb.GetRebalanceRequest) (*pb.RebalanceResponse, error) {
+	v, err := p.s.read(ctx, r.GetConsistency())
+	if err != nil {
+		return nil, err
+	}
+	out := &pb.RebalanceResponse{Header: v.header}
+	out.Rebalance, out.Phases = api.RebalanceToProto(v.State)
+	return out, nil
+}
+
+// PlanRebalance implements pb.PlacementServer. One plan is computed at a time: it
+// costs time and memory in the number of buckets.
+func (p *placementService) PlanRebalance(ctx context.Context, r *pb.PlanRebalanceRequest) (*pb.PlanRebalanceResponse, error) {
+	if n := r.GetMaxMoves(); n < 0 || n > catalog.MaxMoves {
+		return nil, refuse(catalog.ErrInvalidArgument, "max_moves %d is not in 0..%d", n, catalog.MaxMoves)
+	}
+	select {
+	case p.s.planning <- struct{}{}:
+		defer func() { <-p.s.planning }()
+	default:
+		return nil, refuse(catalog.ErrBusy, "a plan is being computed already; try again")
+	}
+	v, err := p.s.read(ctx, r.GetConsistency())
+	if err != nil {
+		return nil, err
+	}
+	plan, err := v.PlanRebalance(int(r.GetMaxMoves()))
+	if err != nil {
+		return nil, err
+	}
+	out := api.PlanToProto(plan)
+	out.Header = v.header
+	return out, nil
+}
+
 // AckDeletions implements pb.PlacementServer.
 func (p *placementService) AckDeletions(ctx context.Context, r *pb.AckDeletionsRequest) (*pb.WriteResponse, error) {
 	return p.s.plainWrite(ctx, r)

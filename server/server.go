@@ -35,8 +35,10 @@ type Server struct {
 
 	serving atomic.Bool
 	closing chan struct{} // closed when Close begins: streams end
-	once    sync.Once
-	group   sync.WaitGroup
+	// planning holds the one plan that is being computed.
+	planning chan struct{}
+	once     sync.Once
+	group    sync.WaitGroup
 }
 
 // New makes a server. It accepts nothing before Serve, and must be closed in
@@ -45,7 +47,7 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	s := &Server{cfg: cfg.withDefaults(), node: cfg.Node, closing: make(chan struct{})}
+	s := &Server{cfg: cfg.withDefaults(), node: cfg.Node, closing: make(chan struct{}), planning: make(chan struct{}, 1)}
 	s.id = s.node.Status().ID
 	s.cfg.Logger = s.cfg.Logger.With("node", s.id)
 	s.watches.init(s.cfg)

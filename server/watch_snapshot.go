@@ -75,6 +75,7 @@ func eachRow(st *catalog.State, f func(o catalog.Object, path string) bool) {
 	st.Counters(func(c *catalog.Counter) bool { return row(c, "") })
 	st.DroppedTables(func(d *catalog.DroppedObject) bool { return row(d, d.Path) })
 	st.DroppedPartitions(0, func(d *catalog.DroppedObject) bool { return row(d, d.Path) })
+	st.DroppedBuckets(func(d *catalog.DroppedObject) bool { return row(d, d.Path) })
 	if r := st.Rebalance(); r != nil {
 		row(r, "")
 	}

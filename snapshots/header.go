@@ -37,7 +37,8 @@ type Header struct {
 // always there and not counted.
 type RowCounts struct {
 	Databases, Tables, Partitions, Servers, Members, Keys, Counters uint64
-	// Dropped are the records of dropped tables and partitions, Rebalances 0 or 1.
+	// Dropped are the records of dropped tables and partitions and of replicas
+	// moved away, Rebalances 0 or 1.
 	Imports, Dropped, Rebalances uint64
 	Clients, Results             uint64
 	// Events of the watch history.
@@ -111,6 +112,7 @@ func countRows(s *catalog.State, history []*catalog.Event) RowCounts {
 	s.Imports(func(*catalog.Import) bool { n.Imports++; return true })
 	s.DroppedTables(func(*catalog.DroppedObject) bool { n.Dropped++; return true })
 	s.DroppedPartitions(0, func(*catalog.DroppedObject) bool { n.Dropped++; return true })
+	s.DroppedBuckets(func(*catalog.DroppedObject) bool { n.Dropped++; return true })
 	if s.Rebalance() != nil {
 		n.Rebalances = 1
 	}

@@ -55,8 +55,11 @@ func (o *order) nest(k key) error {
 // serverKey keeps the order of signed ids.
 func serverKey(id catalog.ServerID) uint64 { return uint64(int64(id)) ^ 1<<63 }
 
-// droppedKey puts tables before partitions.
+// droppedKey puts tables before partitions, and those before buckets.
 func droppedKey(d *catalog.DroppedObject) key {
+	if d.Bucket.Set {
+		return key{group: 2, text: catalog.BucketRef{Table: d.Table, Partition: d.Partition, Bucket: d.Bucket.V}.Key()}
+	}
 	if d.Partition.Set {
 		return key{group: 1, n: uint64(d.Partition.V)}
 	}

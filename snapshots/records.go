@@ -220,9 +220,10 @@ func pending(c *msgpack.Codec, p *catalog.PendingDeletion) {
 }
 
 func dropped(c *msgpack.Codec, d *catalog.DroppedObject) {
-	c.Record(9)
+	c.Record(10)
 	msgpack.Uint(c, &d.Table)
 	opt(c, &d.Partition, msgpack.Uint[catalog.PartitionID])
+	opt(c, &d.Bucket, msgpack.Int[catalog.BucketID])
 	c.String(&d.Path)
 	c.String(&d.Name)
 	c.Int32(&d.Buckets)
@@ -233,10 +234,11 @@ func dropped(c *msgpack.Codec, d *catalog.DroppedObject) {
 }
 
 func rebalance(c *msgpack.Codec, r *catalog.Rebalance) {
-	c.Record(5)
+	c.Record(6)
 	c.String(&r.ID)
 	msgpack.Uint(c, &r.Status)
 	msgpack.Slice(c, &r.Moves, maxList, MoveV1)
+	c.Uint32(&r.InFlight)
 	msgpack.Int(c, &r.Started)
 	msgpack.Uint(c, &r.Revision)
 }

@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/stavedb/stave/catalog"
@@ -47,7 +48,12 @@ func richRows() (cl catalog.Cluster, rows []catalog.Object) {
 	table, part := filled[catalog.DroppedObject](17, false), filled[catalog.DroppedObject](18, false)
 	table.Partition, table.Table, table.Path = catalog.Opt[catalog.PartitionID]{}, gone.ID, gone.Path
 	part.Table, part.Partition.V = orders.ID, 500
-	return cl, append(rows, table, part, filled[catalog.Rebalance](19, false))
+	table.Bucket, part.Bucket = catalog.Opt[catalog.BucketID]{}, catalog.Opt[catalog.BucketID]{}
+	moved := filled[catalog.DroppedObject](21, false)
+	moved.Table, moved.Partition.V, moved.Bucket = orders.ID, 9, catalog.Some[catalog.BucketID](2)
+	plan := filled[catalog.Rebalance](19, false)
+	slices.SortFunc(plan.Moves, func(a, b catalog.Move) int { return a.Bucket.Compare(b.Bucket) })
+	return cl, append(rows, table, part, moved, plan)
 }
 
 func placed(buckets int) *catalog.Placement {

@@ -170,6 +170,7 @@ func (w *writer) state(s *catalog.State) {
 	s.Imports(func(i *catalog.Import) bool { return put(w, tagImport, i, importRow) })
 	s.DroppedTables(func(d *catalog.DroppedObject) bool { return put(w, tagDropped, d, dropped) })
 	s.DroppedPartitions(0, func(d *catalog.DroppedObject) bool { return put(w, tagDropped, d, dropped) })
+	s.DroppedBuckets(func(d *catalog.DroppedObject) bool { return put(w, tagDropped, d, dropped) })
 	if r := s.Rebalance(); r != nil {
 		put(w, tagRebalance, r, rebalance)
 	}

@@ -44,6 +44,9 @@ type Command struct {
 	//	*Command_AssignPending
 	//	*Command_AdjustIsr
 	//	*Command_ElectLeaders
+	//	*Command_Reassign
+	//	*Command_StartRebalance
+	//	*Command_CancelRebalance
 	//	*Command_AckDeletions
 	//	*Command_Put
 	//	*Command_Delete
@@ -244,6 +247,33 @@ func (x *Command) GetElectLeaders() *ElectLeadersRequest {
 	return nil
 }
 
+func (x *Command) GetReassign() *ReassignRequest {
+	if x != nil {
+		if x, ok := x.Command.(*Command_Reassign); ok {
+			return x.Reassign
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetStartRebalance() *StartRebalanceRequest {
+	if x != nil {
+		if x, ok := x.Command.(*Command_StartRebalance); ok {
+			return x.StartRebalance
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetCancelRebalance() *CancelRebalanceRequest {
+	if x != nil {
+		if x, ok := x.Command.(*Command_CancelRebalance); ok {
+			return x.CancelRebalance
+		}
+	}
+	return nil
+}
+
 func (x *Command) GetAckDeletions() *AckDeletionsRequest {
 	if x != nil {
 		if x, ok := x.Command.(*Command_AckDeletions); ok {
@@ -361,6 +391,18 @@ type Command_ElectLeaders struct {
 	ElectLeaders *ElectLeadersRequest `protobuf:"bytes,55,opt,name=elect_leaders,json=electLeaders,proto3,oneof"`
 }
 
+type Command_Reassign struct {
+	Reassign *ReassignRequest `protobuf:"bytes,56,opt,name=reassign,proto3,oneof"`
+}
+
+type Command_StartRebalance struct {
+	StartRebalance *StartRebalanceRequest `protobuf:"bytes,57,opt,name=start_rebalance,json=startRebalance,proto3,oneof"`
+}
+
+type Command_CancelRebalance struct {
+	CancelRebalance *CancelRebalanceRequest `protobuf:"bytes,59,opt,name=cancel_rebalance,json=cancelRebalance,proto3,oneof"`
+}
+
 type Command_AckDeletions struct {
 	AckDeletions *AckDeletionsRequest `protobuf:"bytes,60,opt,name=ack_deletions,json=ackDeletions,proto3,oneof"`
 }
@@ -414,6 +456,12 @@ func (*Command_AssignPending) isCommand_Command() {}
 func (*Command_AdjustIsr) isCommand_Command() {}
 
 func (*Command_ElectLeaders) isCommand_Command() {}
+
+func (*Command_Reassign) isCommand_Command() {}
+
+func (*Command_StartRebalance) isCommand_Command() {}
+
+func (*Command_CancelRebalance) isCommand_Command() {}
 
 func (*Command_AckDeletions) isCommand_Command() {}
 
@@ -755,7 +803,7 @@ var File_stave_v1_commands_proto protoreflect.FileDescriptor
 
 const file_stave_v1_commands_proto_rawDesc = "" +
 	"\n" +
-	"\x17stave/v1/commands.proto\x12\bstave.v1\x1a\x16stave/v1/catalog.proto\x1a\x15stave/v1/errors.proto\x1a\x15stave/v1/header.proto\x1a\x11stave/v1/kv.proto\x1a\x18stave/v1/placement.proto\x1a\x13stave/v1/rows.proto\"\xbd\v\n" +
+	"\x17stave/v1/commands.proto\x12\bstave.v1\x1a\x16stave/v1/catalog.proto\x1a\x15stave/v1/errors.proto\x1a\x15stave/v1/header.proto\x1a\x11stave/v1/kv.proto\x1a\x18stave/v1/placement.proto\x1a\x13stave/v1/rows.proto\"\x91\r\n" +
 	"\aCommand\x12;\n" +
 	"\n" +
 	"set_limits\x18\x12 \x01(\v2\x1a.stave.v1.SetLimitsRequestH\x00R\tsetLimits\x12J\n" +
@@ -778,7 +826,10 @@ const file_stave_v1_commands_proto_rawDesc = "" +
 	"\x0eassign_pending\x185 \x01(\v2\x1e.stave.v1.AssignPendingRequestH\x00R\rassignPending\x12;\n" +
 	"\n" +
 	"adjust_isr\x186 \x01(\v2\x1a.stave.v1.AdjustISRRequestH\x00R\tadjustIsr\x12D\n" +
-	"\relect_leaders\x187 \x01(\v2\x1d.stave.v1.ElectLeadersRequestH\x00R\felectLeaders\x12D\n" +
+	"\relect_leaders\x187 \x01(\v2\x1d.stave.v1.ElectLeadersRequestH\x00R\felectLeaders\x127\n" +
+	"\breassign\x188 \x01(\v2\x19.stave.v1.ReassignRequestH\x00R\breassign\x12J\n" +
+	"\x0fstart_rebalance\x189 \x01(\v2\x1f.stave.v1.StartRebalanceRequestH\x00R\x0estartRebalance\x12M\n" +
+	"\x10cancel_rebalance\x18; \x01(\v2 .stave.v1.CancelRebalanceRequestH\x00R\x0fcancelRebalance\x12D\n" +
 	"\rack_deletions\x18< \x01(\v2\x1d.stave.v1.AckDeletionsRequestH\x00R\fackDeletions\x12(\n" +
 	"\x03put\x18P \x01(\v2\x14.stave.v1.PutRequestH\x00R\x03put\x121\n" +
 	"\x06delete\x18Q \x01(\v2\x17.stave.v1.DeleteRequestH\x00R\x06delete\x12(\n" +
@@ -841,16 +892,19 @@ var file_stave_v1_commands_proto_goTypes = []any{
 	(*AssignPendingRequest)(nil),    // 19: stave.v1.AssignPendingRequest
 	(*AdjustISRRequest)(nil),        // 20: stave.v1.AdjustISRRequest
 	(*ElectLeadersRequest)(nil),     // 21: stave.v1.ElectLeadersRequest
-	(*AckDeletionsRequest)(nil),     // 22: stave.v1.AckDeletionsRequest
-	(*PutRequest)(nil),              // 23: stave.v1.PutRequest
-	(*DeleteRequest)(nil),           // 24: stave.v1.DeleteRequest
-	(*TxnRequest)(nil),              // 25: stave.v1.TxnRequest
-	(*AllocateIDsRequest)(nil),      // 26: stave.v1.AllocateIDsRequest
-	(*Result)(nil),                  // 27: stave.v1.Result
-	(*Error)(nil),                   // 28: stave.v1.Error
-	(*ResponseHeader)(nil),          // 29: stave.v1.ResponseHeader
-	(*ClientRef)(nil),               // 30: stave.v1.ClientRef
-	(*Limits)(nil),                  // 31: stave.v1.Limits
+	(*ReassignRequest)(nil),         // 22: stave.v1.ReassignRequest
+	(*StartRebalanceRequest)(nil),   // 23: stave.v1.StartRebalanceRequest
+	(*CancelRebalanceRequest)(nil),  // 24: stave.v1.CancelRebalanceRequest
+	(*AckDeletionsRequest)(nil),     // 25: stave.v1.AckDeletionsRequest
+	(*PutRequest)(nil),              // 26: stave.v1.PutRequest
+	(*DeleteRequest)(nil),           // 27: stave.v1.DeleteRequest
+	(*TxnRequest)(nil),              // 28: stave.v1.TxnRequest
+	(*AllocateIDsRequest)(nil),      // 29: stave.v1.AllocateIDsRequest
+	(*Result)(nil),                  // 30: stave.v1.Result
+	(*Error)(nil),                   // 31: stave.v1.Error
+	(*ResponseHeader)(nil),          // 32: stave.v1.ResponseHeader
+	(*ClientRef)(nil),               // 33: stave.v1.ClientRef
+	(*Limits)(nil),                  // 34: stave.v1.Limits
 }
 var file_stave_v1_commands_proto_depIdxs = []int32{
 	5,  // 0: stave.v1.Command.set_limits:type_name -> stave.v1.SetLimitsRequest
@@ -870,24 +924,27 @@ var file_stave_v1_commands_proto_depIdxs = []int32{
 	19, // 14: stave.v1.Command.assign_pending:type_name -> stave.v1.AssignPendingRequest
 	20, // 15: stave.v1.Command.adjust_isr:type_name -> stave.v1.AdjustISRRequest
 	21, // 16: stave.v1.Command.elect_leaders:type_name -> stave.v1.ElectLeadersRequest
-	22, // 17: stave.v1.Command.ack_deletions:type_name -> stave.v1.AckDeletionsRequest
-	23, // 18: stave.v1.Command.put:type_name -> stave.v1.PutRequest
-	24, // 19: stave.v1.Command.delete:type_name -> stave.v1.DeleteRequest
-	25, // 20: stave.v1.Command.txn:type_name -> stave.v1.TxnRequest
-	26, // 21: stave.v1.Command.allocate_ids:type_name -> stave.v1.AllocateIDsRequest
-	0,  // 22: stave.v1.SequencedCommand.command:type_name -> stave.v1.Command
-	1,  // 23: stave.v1.CommandsRequest.commands:type_name -> stave.v1.SequencedCommand
-	27, // 24: stave.v1.CommandOutcome.result:type_name -> stave.v1.Result
-	28, // 25: stave.v1.CommandOutcome.error:type_name -> stave.v1.Error
-	29, // 26: stave.v1.CommandsResponse.header:type_name -> stave.v1.ResponseHeader
-	3,  // 27: stave.v1.CommandsResponse.outcomes:type_name -> stave.v1.CommandOutcome
-	30, // 28: stave.v1.SetLimitsRequest.client:type_name -> stave.v1.ClientRef
-	31, // 29: stave.v1.SetLimitsRequest.limits:type_name -> stave.v1.Limits
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	22, // 17: stave.v1.Command.reassign:type_name -> stave.v1.ReassignRequest
+	23, // 18: stave.v1.Command.start_rebalance:type_name -> stave.v1.StartRebalanceRequest
+	24, // 19: stave.v1.Command.cancel_rebalance:type_name -> stave.v1.CancelRebalanceRequest
+	25, // 20: stave.v1.Command.ack_deletions:type_name -> stave.v1.AckDeletionsRequest
+	26, // 21: stave.v1.Command.put:type_name -> stave.v1.PutRequest
+	27, // 22: stave.v1.Command.delete:type_name -> stave.v1.DeleteRequest
+	28, // 23: stave.v1.Command.txn:type_name -> stave.v1.TxnRequest
+	29, // 24: stave.v1.Command.allocate_ids:type_name -> stave.v1.AllocateIDsRequest
+	0,  // 25: stave.v1.SequencedCommand.command:type_name -> stave.v1.Command
+	1,  // 26: stave.v1.CommandsRequest.commands:type_name -> stave.v1.SequencedCommand
+	30, // 27: stave.v1.CommandOutcome.result:type_name -> stave.v1.Result
+	31, // 28: stave.v1.CommandOutcome.error:type_name -> stave.v1.Error
+	32, // 29: stave.v1.CommandsResponse.header:type_name -> stave.v1.ResponseHeader
+	3,  // 30: stave.v1.CommandsResponse.outcomes:type_name -> stave.v1.CommandOutcome
+	33, // 31: stave.v1.SetLimitsRequest.client:type_name -> stave.v1.ClientRef
+	34, // 32: stave.v1.SetLimitsRequest.limits:type_name -> stave.v1.Limits
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_stave_v1_commands_proto_init() }
@@ -919,6 +976,9 @@ func file_stave_v1_commands_proto_init() {
 		(*Command_AssignPending)(nil),
 		(*Command_AdjustIsr)(nil),
 		(*Command_ElectLeaders)(nil),
+		(*Command_Reassign)(nil),
+		(*Command_StartRebalance)(nil),
+		(*Command_CancelRebalance)(nil),
 		(*Command_AckDeletions)(nil),
 		(*Command_Put)(nil),
 		(*Command_Delete)(nil),

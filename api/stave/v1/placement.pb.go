@@ -71,6 +71,66 @@ func (ElectionReason) EnumDescriptor() ([]byte, []int) {
 	return file_stave_v1_placement_proto_rawDescGZIP(), []int{0}
 }
 
+// MovePhase says how far a move is.
+type MovePhase int32
+
+const (
+	MovePhase_MOVE_PHASE_UNSPECIFIED MovePhase = 0
+	// The bucket has the replicas from before.
+	MovePhase_MOVE_PHASE_WAITING MovePhase = 1
+	// It has the old and the new ones; the new ones catch up.
+	MovePhase_MOVE_PHASE_COPYING MovePhase = 2
+	// It has the new ones.
+	MovePhase_MOVE_PHASE_DONE MovePhase = 3
+	// It was dropped.
+	MovePhase_MOVE_PHASE_GONE MovePhase = 4
+)
+
+// Enum value maps for MovePhase.
+var (
+	MovePhase_name = map[int32]string{
+		0: "MOVE_PHASE_UNSPECIFIED",
+		1: "MOVE_PHASE_WAITING",
+		2: "MOVE_PHASE_COPYING",
+		3: "MOVE_PHASE_DONE",
+		4: "MOVE_PHASE_GONE",
+	}
+	MovePhase_value = map[string]int32{
+		"MOVE_PHASE_UNSPECIFIED": 0,
+		"MOVE_PHASE_WAITING":     1,
+		"MOVE_PHASE_COPYING":     2,
+		"MOVE_PHASE_DONE":        3,
+		"MOVE_PHASE_GONE":        4,
+	}
+)
+
+func (x MovePhase) Enum() *MovePhase {
+	p := new(MovePhase)
+	*p = x
+	return p
+}
+
+func (x MovePhase) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MovePhase) Descriptor() protoreflect.EnumDescriptor {
+	return file_stave_v1_placement_proto_enumTypes[1].Descriptor()
+}
+
+func (MovePhase) Type() protoreflect.EnumType {
+	return &file_stave_v1_placement_proto_enumTypes[1]
+}
+
+func (x MovePhase) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MovePhase.Descriptor instead.
+func (MovePhase) EnumDescriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{1}
+}
+
 // TagServersRequest names servers and a tag to set or remove.
 type TagServersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -363,19 +423,526 @@ func (x *ElectLeadersRequest) GetServerId() int32 {
 	return 0
 }
 
+// ReassignRequest holds moves; an empty from stands for what the bucket has.
+type ReassignRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Client        *ClientRef             `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	Moves         []*Move                `protobuf:"bytes,2,rep,name=moves,proto3" json:"moves,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReassignRequest) Reset() {
+	*x = ReassignRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReassignRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReassignRequest) ProtoMessage() {}
+
+func (x *ReassignRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReassignRequest.ProtoReflect.Descriptor instead.
+func (*ReassignRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ReassignRequest) GetClient() *ClientRef {
+	if x != nil {
+		return x.Client
+	}
+	return nil
+}
+
+func (x *ReassignRequest) GetMoves() []*Move {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+// PlanRebalanceRequest bounds a plan.
+type PlanRebalanceRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Consistency *Consistency           `protobuf:"bytes,1,opt,name=consistency,proto3" json:"consistency,omitempty"`
+	// max_moves is 1..4096; 0: 4096.
+	MaxMoves      int32 `protobuf:"varint,2,opt,name=max_moves,json=maxMoves,proto3" json:"max_moves,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRebalanceRequest) Reset() {
+	*x = PlanRebalanceRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRebalanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRebalanceRequest) ProtoMessage() {}
+
+func (x *PlanRebalanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRebalanceRequest.ProtoReflect.Descriptor instead.
+func (*PlanRebalanceRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PlanRebalanceRequest) GetConsistency() *Consistency {
+	if x != nil {
+		return x.Consistency
+	}
+	return nil
+}
+
+func (x *PlanRebalanceRequest) GetMaxMoves() int32 {
+	if x != nil {
+		return x.MaxMoves
+	}
+	return 0
+}
+
+// ServerLoad counts the replicas of a server and the buckets it is preferred as
+// leader of, before and after a plan.
+type ServerLoad struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ServerId      int32                  `protobuf:"varint,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	Replicas      int32                  `protobuf:"varint,2,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	Leaders       int32                  `protobuf:"varint,3,opt,name=leaders,proto3" json:"leaders,omitempty"`
+	ReplicasAfter int32                  `protobuf:"varint,4,opt,name=replicas_after,json=replicasAfter,proto3" json:"replicas_after,omitempty"`
+	LeadersAfter  int32                  `protobuf:"varint,5,opt,name=leaders_after,json=leadersAfter,proto3" json:"leaders_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerLoad) Reset() {
+	*x = ServerLoad{}
+	mi := &file_stave_v1_placement_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerLoad) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerLoad) ProtoMessage() {}
+
+func (x *ServerLoad) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerLoad.ProtoReflect.Descriptor instead.
+func (*ServerLoad) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ServerLoad) GetServerId() int32 {
+	if x != nil {
+		return x.ServerId
+	}
+	return 0
+}
+
+func (x *ServerLoad) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *ServerLoad) GetLeaders() int32 {
+	if x != nil {
+		return x.Leaders
+	}
+	return 0
+}
+
+func (x *ServerLoad) GetReplicasAfter() int32 {
+	if x != nil {
+		return x.ReplicasAfter
+	}
+	return 0
+}
+
+func (x *ServerLoad) GetLeadersAfter() int32 {
+	if x != nil {
+		return x.LeadersAfter
+	}
+	return 0
+}
+
+// PlanRebalanceResponse is a plan that StartRebalance takes.
+type PlanRebalanceResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Header *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Moves  []*Move                `protobuf:"bytes,2,rep,name=moves,proto3" json:"moves,omitempty"`
+	// copies is how many replicas are made anew.
+	Copies int32 `protobuf:"varint,3,opt,name=copies,proto3" json:"copies,omitempty"`
+	// more: the plan was cut at its bound.
+	More          bool          `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	Load          []*ServerLoad `protobuf:"bytes,5,rep,name=load,proto3" json:"load,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRebalanceResponse) Reset() {
+	*x = PlanRebalanceResponse{}
+	mi := &file_stave_v1_placement_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRebalanceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRebalanceResponse) ProtoMessage() {}
+
+func (x *PlanRebalanceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRebalanceResponse.ProtoReflect.Descriptor instead.
+func (*PlanRebalanceResponse) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PlanRebalanceResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *PlanRebalanceResponse) GetMoves() []*Move {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *PlanRebalanceResponse) GetCopies() int32 {
+	if x != nil {
+		return x.Copies
+	}
+	return 0
+}
+
+func (x *PlanRebalanceResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *PlanRebalanceResponse) GetLoad() []*ServerLoad {
+	if x != nil {
+		return x.Load
+	}
+	return nil
+}
+
+// StartRebalanceRequest is a plan.
+type StartRebalanceRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Client *ClientRef             `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	// id is not that of the plan before.
+	Id    string  `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Moves []*Move `protobuf:"bytes,3,rep,name=moves,proto3" json:"moves,omitempty"`
+	// in_flight bounds the moves that copy data at the same time, 1..1024; 0: 32.
+	InFlight      uint32 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartRebalanceRequest) Reset() {
+	*x = StartRebalanceRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartRebalanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartRebalanceRequest) ProtoMessage() {}
+
+func (x *StartRebalanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartRebalanceRequest.ProtoReflect.Descriptor instead.
+func (*StartRebalanceRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *StartRebalanceRequest) GetClient() *ClientRef {
+	if x != nil {
+		return x.Client
+	}
+	return nil
+}
+
+func (x *StartRebalanceRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *StartRebalanceRequest) GetMoves() []*Move {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *StartRebalanceRequest) GetInFlight() uint32 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+// GetRebalanceRequest reads the plan.
+type GetRebalanceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Consistency   *Consistency           `protobuf:"bytes,1,opt,name=consistency,proto3" json:"consistency,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRebalanceRequest) Reset() {
+	*x = GetRebalanceRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRebalanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRebalanceRequest) ProtoMessage() {}
+
+func (x *GetRebalanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRebalanceRequest.ProtoReflect.Descriptor instead.
+func (*GetRebalanceRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *GetRebalanceRequest) GetConsistency() *Consistency {
+	if x != nil {
+		return x.Consistency
+	}
+	return nil
+}
+
+// CancelRebalanceRequest ends a plan.
+type CancelRebalanceRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Client *ClientRef             `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	// id is empty for whichever plan runs.
+	Id            string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelRebalanceRequest) Reset() {
+	*x = CancelRebalanceRequest{}
+	mi := &file_stave_v1_placement_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelRebalanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelRebalanceRequest) ProtoMessage() {}
+
+func (x *CancelRebalanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelRebalanceRequest.ProtoReflect.Descriptor instead.
+func (*CancelRebalanceRequest) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *CancelRebalanceRequest) GetClient() *ClientRef {
+	if x != nil {
+		return x.Client
+	}
+	return nil
+}
+
+func (x *CancelRebalanceRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// RebalanceResponse carries the plan; result is there after a write.
+type RebalanceResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Header *ResponseHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
+	Result *Result                `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	// rebalance is absent if there never was a plan.
+	Rebalance *Rebalance `protobuf:"bytes,3,opt,name=rebalance,proto3" json:"rebalance,omitempty"`
+	// phases has one for each move, in their order, while the plan runs.
+	Phases        []MovePhase `protobuf:"varint,4,rep,packed,name=phases,proto3,enum=stave.v1.MovePhase" json:"phases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceResponse) Reset() {
+	*x = RebalanceResponse{}
+	mi := &file_stave_v1_placement_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceResponse) ProtoMessage() {}
+
+func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_stave_v1_placement_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceResponse.ProtoReflect.Descriptor instead.
+func (*RebalanceResponse) Descriptor() ([]byte, []int) {
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RebalanceResponse) GetHeader() *ResponseHeader {
+	if x != nil {
+		return x.Header
+	}
+	return nil
+}
+
+func (x *RebalanceResponse) GetResult() *Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *RebalanceResponse) GetRebalance() *Rebalance {
+	if x != nil {
+		return x.Rebalance
+	}
+	return nil
+}
+
+func (x *RebalanceResponse) GetPhases() []MovePhase {
+	if x != nil {
+		return x.Phases
+	}
+	return nil
+}
+
 // DeletionAck says what became of a server's replicas of a dropped object.
 type DeletionAck struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	TableId       uint64                 `protobuf:"varint,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
-	PartitionId   *uint64                `protobuf:"varint,2,opt,name=partition_id,json=partitionId,proto3,oneof" json:"partition_id,omitempty"`
-	Failed        bool                   `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	TableId     uint64                 `protobuf:"varint,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
+	PartitionId *uint64                `protobuf:"varint,2,opt,name=partition_id,json=partitionId,proto3,oneof" json:"partition_id,omitempty"`
+	Failed      bool                   `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	// bucket: only the replica of this one, which was moved away.
+	Bucket        *int32 `protobuf:"varint,4,opt,name=bucket,proto3,oneof" json:"bucket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeletionAck) Reset() {
 	*x = DeletionAck{}
-	mi := &file_stave_v1_placement_proto_msgTypes[4]
+	mi := &file_stave_v1_placement_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -387,7 +954,7 @@ func (x *DeletionAck) String() string {
 func (*DeletionAck) ProtoMessage() {}
 
 func (x *DeletionAck) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[4]
+	mi := &file_stave_v1_placement_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -400,7 +967,7 @@ func (x *DeletionAck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletionAck.ProtoReflect.Descriptor instead.
 func (*DeletionAck) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{4}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeletionAck) GetTableId() uint64 {
@@ -424,6 +991,13 @@ func (x *DeletionAck) GetFailed() bool {
 	return false
 }
 
+func (x *DeletionAck) GetBucket() int32 {
+	if x != nil && x.Bucket != nil {
+		return *x.Bucket
+	}
+	return 0
+}
+
 // AckDeletionsRequest holds the deletions of one tablet server.
 type AckDeletionsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -437,7 +1011,7 @@ type AckDeletionsRequest struct {
 
 func (x *AckDeletionsRequest) Reset() {
 	*x = AckDeletionsRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[5]
+	mi := &file_stave_v1_placement_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -449,7 +1023,7 @@ func (x *AckDeletionsRequest) String() string {
 func (*AckDeletionsRequest) ProtoMessage() {}
 
 func (x *AckDeletionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[5]
+	mi := &file_stave_v1_placement_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -462,7 +1036,7 @@ func (x *AckDeletionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AckDeletionsRequest.ProtoReflect.Descriptor instead.
 func (*AckDeletionsRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{5}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AckDeletionsRequest) GetClient() *ClientRef {
@@ -508,7 +1082,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[6]
+	mi := &file_stave_v1_placement_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -520,7 +1094,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[6]
+	mi := &file_stave_v1_placement_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -533,7 +1107,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{6}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FeedRequest) GetServerId() int32 {
@@ -586,7 +1160,7 @@ type Activation struct {
 
 func (x *Activation) Reset() {
 	*x = Activation{}
-	mi := &file_stave_v1_placement_proto_msgTypes[7]
+	mi := &file_stave_v1_placement_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +1172,7 @@ func (x *Activation) String() string {
 func (*Activation) ProtoMessage() {}
 
 func (x *Activation) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[7]
+	mi := &file_stave_v1_placement_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +1185,7 @@ func (x *Activation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activation.ProtoReflect.Descriptor instead.
 func (*Activation) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{7}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Activation) GetBucket() *BucketRef {
@@ -702,7 +1276,7 @@ type TableEpoch struct {
 
 func (x *TableEpoch) Reset() {
 	*x = TableEpoch{}
-	mi := &file_stave_v1_placement_proto_msgTypes[8]
+	mi := &file_stave_v1_placement_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -714,7 +1288,7 @@ func (x *TableEpoch) String() string {
 func (*TableEpoch) ProtoMessage() {}
 
 func (x *TableEpoch) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[8]
+	mi := &file_stave_v1_placement_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -727,7 +1301,7 @@ func (x *TableEpoch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TableEpoch.ProtoReflect.Descriptor instead.
 func (*TableEpoch) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{8}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TableEpoch) GetTableId() uint64 {
@@ -747,16 +1321,19 @@ func (x *TableEpoch) GetLayoutEpoch() uint64 {
 // Deletion names an object whose replicas the server must delete and
 // acknowledge; partition_id unset: the whole table.
 type Deletion struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	TableId       uint64                 `protobuf:"varint,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
-	PartitionId   *uint64                `protobuf:"varint,2,opt,name=partition_id,json=partitionId,proto3,oneof" json:"partition_id,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	TableId     uint64                 `protobuf:"varint,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
+	PartitionId *uint64                `protobuf:"varint,2,opt,name=partition_id,json=partitionId,proto3,oneof" json:"partition_id,omitempty"`
+	// bucket: only the replica of this one, which was moved away. A later
+	// activation of the bucket takes it back.
+	Bucket        *int32 `protobuf:"varint,3,opt,name=bucket,proto3,oneof" json:"bucket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Deletion) Reset() {
 	*x = Deletion{}
-	mi := &file_stave_v1_placement_proto_msgTypes[9]
+	mi := &file_stave_v1_placement_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +1345,7 @@ func (x *Deletion) String() string {
 func (*Deletion) ProtoMessage() {}
 
 func (x *Deletion) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[9]
+	mi := &file_stave_v1_placement_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +1358,7 @@ func (x *Deletion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deletion.ProtoReflect.Descriptor instead.
 func (*Deletion) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{9}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Deletion) GetTableId() uint64 {
@@ -794,6 +1371,13 @@ func (x *Deletion) GetTableId() uint64 {
 func (x *Deletion) GetPartitionId() uint64 {
 	if x != nil && x.PartitionId != nil {
 		return *x.PartitionId
+	}
+	return 0
+}
+
+func (x *Deletion) GetBucket() int32 {
+	if x != nil && x.Bucket != nil {
+		return *x.Bucket
 	}
 	return 0
 }
@@ -817,7 +1401,7 @@ type FeedResponse struct {
 
 func (x *FeedResponse) Reset() {
 	*x = FeedResponse{}
-	mi := &file_stave_v1_placement_proto_msgTypes[10]
+	mi := &file_stave_v1_placement_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -829,7 +1413,7 @@ func (x *FeedResponse) String() string {
 func (*FeedResponse) ProtoMessage() {}
 
 func (x *FeedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[10]
+	mi := &file_stave_v1_placement_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -842,7 +1426,7 @@ func (x *FeedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedResponse.ProtoReflect.Descriptor instead.
 func (*FeedResponse) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{10}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FeedResponse) GetHeader() *ResponseHeader {
@@ -920,7 +1504,7 @@ type RegisterServerRequest struct {
 
 func (x *RegisterServerRequest) Reset() {
 	*x = RegisterServerRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[11]
+	mi := &file_stave_v1_placement_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -932,7 +1516,7 @@ func (x *RegisterServerRequest) String() string {
 func (*RegisterServerRequest) ProtoMessage() {}
 
 func (x *RegisterServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[11]
+	mi := &file_stave_v1_placement_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -945,7 +1529,7 @@ func (x *RegisterServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterServerRequest.ProtoReflect.Descriptor instead.
 func (*RegisterServerRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{11}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RegisterServerRequest) GetClient() *ClientRef {
@@ -1002,7 +1586,7 @@ type ServerResponse struct {
 
 func (x *ServerResponse) Reset() {
 	*x = ServerResponse{}
-	mi := &file_stave_v1_placement_proto_msgTypes[12]
+	mi := &file_stave_v1_placement_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1598,7 @@ func (x *ServerResponse) String() string {
 func (*ServerResponse) ProtoMessage() {}
 
 func (x *ServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[12]
+	mi := &file_stave_v1_placement_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1611,7 @@ func (x *ServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerResponse.ProtoReflect.Descriptor instead.
 func (*ServerResponse) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{12}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ServerResponse) GetHeader() *ResponseHeader {
@@ -1062,7 +1646,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_stave_v1_placement_proto_msgTypes[13]
+	mi := &file_stave_v1_placement_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +1658,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[13]
+	mi := &file_stave_v1_placement_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +1671,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{13}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Lease) GetServerId() int32 {
@@ -1114,7 +1698,7 @@ type KeepAliveRequest struct {
 
 func (x *KeepAliveRequest) Reset() {
 	*x = KeepAliveRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[14]
+	mi := &file_stave_v1_placement_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1710,7 @@ func (x *KeepAliveRequest) String() string {
 func (*KeepAliveRequest) ProtoMessage() {}
 
 func (x *KeepAliveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[14]
+	mi := &file_stave_v1_placement_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1723,7 @@ func (x *KeepAliveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepAliveRequest.ProtoReflect.Descriptor instead.
 func (*KeepAliveRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{14}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *KeepAliveRequest) GetLeases() []*Lease {
@@ -1160,7 +1744,7 @@ type KeepAliveResponse struct {
 
 func (x *KeepAliveResponse) Reset() {
 	*x = KeepAliveResponse{}
-	mi := &file_stave_v1_placement_proto_msgTypes[15]
+	mi := &file_stave_v1_placement_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1756,7 @@ func (x *KeepAliveResponse) String() string {
 func (*KeepAliveResponse) ProtoMessage() {}
 
 func (x *KeepAliveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[15]
+	mi := &file_stave_v1_placement_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1769,7 @@ func (x *KeepAliveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepAliveResponse.ProtoReflect.Descriptor instead.
 func (*KeepAliveResponse) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{15}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *KeepAliveResponse) GetHeader() *ResponseHeader {
@@ -1215,7 +1799,7 @@ type UnregisterServerRequest struct {
 
 func (x *UnregisterServerRequest) Reset() {
 	*x = UnregisterServerRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[16]
+	mi := &file_stave_v1_placement_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1811,7 @@ func (x *UnregisterServerRequest) String() string {
 func (*UnregisterServerRequest) ProtoMessage() {}
 
 func (x *UnregisterServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[16]
+	mi := &file_stave_v1_placement_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1824,7 @@ func (x *UnregisterServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnregisterServerRequest.ProtoReflect.Descriptor instead.
 func (*UnregisterServerRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{16}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *UnregisterServerRequest) GetClient() *ClientRef {
@@ -1275,7 +1859,7 @@ type GetServerRequest struct {
 
 func (x *GetServerRequest) Reset() {
 	*x = GetServerRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[17]
+	mi := &file_stave_v1_placement_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1871,7 @@ func (x *GetServerRequest) String() string {
 func (*GetServerRequest) ProtoMessage() {}
 
 func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[17]
+	mi := &file_stave_v1_placement_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1884,7 @@ func (x *GetServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetServerRequest.ProtoReflect.Descriptor instead.
 func (*GetServerRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{17}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetServerRequest) GetConsistency() *Consistency {
@@ -1327,7 +1911,7 @@ type ListServersRequest struct {
 
 func (x *ListServersRequest) Reset() {
 	*x = ListServersRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[18]
+	mi := &file_stave_v1_placement_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1923,7 @@ func (x *ListServersRequest) String() string {
 func (*ListServersRequest) ProtoMessage() {}
 
 func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[18]
+	mi := &file_stave_v1_placement_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1936,7 @@ func (x *ListServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersRequest.ProtoReflect.Descriptor instead.
 func (*ListServersRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{18}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListServersRequest) GetConsistency() *Consistency {
@@ -1373,7 +1957,7 @@ type ListServersResponse struct {
 
 func (x *ListServersResponse) Reset() {
 	*x = ListServersResponse{}
-	mi := &file_stave_v1_placement_proto_msgTypes[19]
+	mi := &file_stave_v1_placement_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1969,7 @@ func (x *ListServersResponse) String() string {
 func (*ListServersResponse) ProtoMessage() {}
 
 func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[19]
+	mi := &file_stave_v1_placement_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1982,7 @@ func (x *ListServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListServersResponse.ProtoReflect.Descriptor instead.
 func (*ListServersResponse) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{19}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListServersResponse) GetHeader() *ResponseHeader {
@@ -1427,7 +2011,7 @@ type AssignPendingRequest struct {
 
 func (x *AssignPendingRequest) Reset() {
 	*x = AssignPendingRequest{}
-	mi := &file_stave_v1_placement_proto_msgTypes[20]
+	mi := &file_stave_v1_placement_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +2023,7 @@ func (x *AssignPendingRequest) String() string {
 func (*AssignPendingRequest) ProtoMessage() {}
 
 func (x *AssignPendingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stave_v1_placement_proto_msgTypes[20]
+	mi := &file_stave_v1_placement_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +2036,7 @@ func (x *AssignPendingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignPendingRequest.ProtoReflect.Descriptor instead.
 func (*AssignPendingRequest) Descriptor() ([]byte, []int) {
-	return file_stave_v1_placement_proto_rawDescGZIP(), []int{20}
+	return file_stave_v1_placement_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AssignPendingRequest) GetClient() *ClientRef {
@@ -1498,12 +2082,48 @@ const file_stave_v1_placement_proto_rawDesc = "" +
 	"\abuckets\x18\x03 \x03(\v2\x13.stave.v1.BucketRefR\abuckets\x12 \n" +
 	"\tserver_id\x18\x04 \x01(\x05H\x00R\bserverId\x88\x01\x01B\f\n" +
 	"\n" +
-	"_server_id\"y\n" +
+	"_server_id\"d\n" +
+	"\x0fReassignRequest\x12+\n" +
+	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12$\n" +
+	"\x05moves\x18\x02 \x03(\v2\x0e.stave.v1.MoveR\x05moves\"l\n" +
+	"\x14PlanRebalanceRequest\x127\n" +
+	"\vconsistency\x18\x01 \x01(\v2\x15.stave.v1.ConsistencyR\vconsistency\x12\x1b\n" +
+	"\tmax_moves\x18\x02 \x01(\x05R\bmaxMoves\"\xab\x01\n" +
+	"\n" +
+	"ServerLoad\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\x05R\bserverId\x12\x1a\n" +
+	"\breplicas\x18\x02 \x01(\x05R\breplicas\x12\x18\n" +
+	"\aleaders\x18\x03 \x01(\x05R\aleaders\x12%\n" +
+	"\x0ereplicas_after\x18\x04 \x01(\x05R\rreplicasAfter\x12#\n" +
+	"\rleaders_after\x18\x05 \x01(\x05R\fleadersAfter\"\xc5\x01\n" +
+	"\x15PlanRebalanceResponse\x120\n" +
+	"\x06header\x18\x01 \x01(\v2\x18.stave.v1.ResponseHeaderR\x06header\x12$\n" +
+	"\x05moves\x18\x02 \x03(\v2\x0e.stave.v1.MoveR\x05moves\x12\x16\n" +
+	"\x06copies\x18\x03 \x01(\x05R\x06copies\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12(\n" +
+	"\x04load\x18\x05 \x03(\v2\x14.stave.v1.ServerLoadR\x04load\"\x97\x01\n" +
+	"\x15StartRebalanceRequest\x12+\n" +
+	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12$\n" +
+	"\x05moves\x18\x03 \x03(\v2\x0e.stave.v1.MoveR\x05moves\x12\x1b\n" +
+	"\tin_flight\x18\x04 \x01(\rR\binFlight\"N\n" +
+	"\x13GetRebalanceRequest\x127\n" +
+	"\vconsistency\x18\x01 \x01(\v2\x15.stave.v1.ConsistencyR\vconsistency\"U\n" +
+	"\x16CancelRebalanceRequest\x12+\n" +
+	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"\xcf\x01\n" +
+	"\x11RebalanceResponse\x120\n" +
+	"\x06header\x18\x01 \x01(\v2\x18.stave.v1.ResponseHeaderR\x06header\x12(\n" +
+	"\x06result\x18\x02 \x01(\v2\x10.stave.v1.ResultR\x06result\x121\n" +
+	"\trebalance\x18\x03 \x01(\v2\x13.stave.v1.RebalanceR\trebalance\x12+\n" +
+	"\x06phases\x18\x04 \x03(\x0e2\x13.stave.v1.MovePhaseR\x06phases\"\xa1\x01\n" +
 	"\vDeletionAck\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\x04R\atableId\x12&\n" +
 	"\fpartition_id\x18\x02 \x01(\x04H\x00R\vpartitionId\x88\x01\x01\x12\x16\n" +
-	"\x06failed\x18\x03 \x01(\bR\x06failedB\x0f\n" +
-	"\r_partition_id\"\xb2\x01\n" +
+	"\x06failed\x18\x03 \x01(\bR\x06failed\x12\x1b\n" +
+	"\x06bucket\x18\x04 \x01(\x05H\x01R\x06bucket\x88\x01\x01B\x0f\n" +
+	"\r_partition_idB\t\n" +
+	"\a_bucket\"\xb2\x01\n" +
 	"\x13AckDeletionsRequest\x12+\n" +
 	"\x06client\x18\x01 \x01(\v2\x13.stave.v1.ClientRefR\x06client\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\x05R\bserverId\x12 \n" +
@@ -1532,11 +2152,13 @@ const file_stave_v1_placement_proto_rawDesc = "" +
 	"\n" +
 	"TableEpoch\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\x04R\atableId\x12!\n" +
-	"\flayout_epoch\x18\x02 \x01(\x04R\vlayoutEpoch\"^\n" +
+	"\flayout_epoch\x18\x02 \x01(\x04R\vlayoutEpoch\"\x86\x01\n" +
 	"\bDeletion\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\x04R\atableId\x12&\n" +
-	"\fpartition_id\x18\x02 \x01(\x04H\x00R\vpartitionId\x88\x01\x01B\x0f\n" +
-	"\r_partition_id\"\xd3\x02\n" +
+	"\fpartition_id\x18\x02 \x01(\x04H\x00R\vpartitionId\x88\x01\x01\x12\x1b\n" +
+	"\x06bucket\x18\x03 \x01(\x05H\x01R\x06bucket\x88\x01\x01B\x0f\n" +
+	"\r_partition_idB\t\n" +
+	"\a_bucket\"\xd3\x02\n" +
 	"\fFeedResponse\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.stave.v1.ResponseHeaderR\x06header\x12\x1a\n" +
 	"\bsnapshot\x18\x02 \x01(\bR\bsnapshot\x12\x1a\n" +
@@ -1584,7 +2206,13 @@ const file_stave_v1_placement_proto_rawDesc = "" +
 	"\x0eElectionReason\x12\x1f\n" +
 	"\x1bELECTION_REASON_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19ELECTION_REASON_PREFERRED\x10\x01\x12'\n" +
-	"#ELECTION_REASON_CONTROLLED_SHUTDOWN\x10\x022\x98\x06\n" +
+	"#ELECTION_REASON_CONTROLLED_SHUTDOWN\x10\x02*\x81\x01\n" +
+	"\tMovePhase\x12\x1a\n" +
+	"\x16MOVE_PHASE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12MOVE_PHASE_WAITING\x10\x01\x12\x16\n" +
+	"\x12MOVE_PHASE_COPYING\x10\x02\x12\x13\n" +
+	"\x0fMOVE_PHASE_DONE\x10\x03\x12\x13\n" +
+	"\x0fMOVE_PHASE_GONE\x10\x042\x9c\t\n" +
 	"\tPlacement\x12K\n" +
 	"\x0eRegisterServer\x12\x1f.stave.v1.RegisterServerRequest\x1a\x18.stave.v1.ServerResponse\x12D\n" +
 	"\tKeepAlive\x12\x1a.stave.v1.KeepAliveRequest\x1a\x1b.stave.v1.KeepAliveResponse\x12N\n" +
@@ -1595,7 +2223,12 @@ const file_stave_v1_placement_proto_rawDesc = "" +
 	"\n" +
 	"TagServers\x12\x1b.stave.v1.TagServersRequest\x1a\x17.stave.v1.WriteResponse\x12@\n" +
 	"\tAdjustISR\x12\x1a.stave.v1.AdjustISRRequest\x1a\x17.stave.v1.WriteResponse\x12F\n" +
-	"\fElectLeaders\x12\x1d.stave.v1.ElectLeadersRequest\x1a\x17.stave.v1.WriteResponse\x12F\n" +
+	"\fElectLeaders\x12\x1d.stave.v1.ElectLeadersRequest\x1a\x17.stave.v1.WriteResponse\x12B\n" +
+	"\bReassign\x12\x19.stave.v1.ReassignRequest\x1a\x1b.stave.v1.RebalanceResponse\x12P\n" +
+	"\rPlanRebalance\x12\x1e.stave.v1.PlanRebalanceRequest\x1a\x1f.stave.v1.PlanRebalanceResponse\x12N\n" +
+	"\x0eStartRebalance\x12\x1f.stave.v1.StartRebalanceRequest\x1a\x1b.stave.v1.RebalanceResponse\x12J\n" +
+	"\fGetRebalance\x12\x1d.stave.v1.GetRebalanceRequest\x1a\x1b.stave.v1.RebalanceResponse\x12P\n" +
+	"\x0fCancelRebalance\x12 .stave.v1.CancelRebalanceRequest\x1a\x1b.stave.v1.RebalanceResponse\x12F\n" +
 	"\fAckDeletions\x12\x1d.stave.v1.AckDeletionsRequest\x1a\x17.stave.v1.WriteResponse\x127\n" +
 	"\x04Feed\x12\x15.stave.v1.FeedRequest\x1a\x16.stave.v1.FeedResponse0\x01B/Z-github.com/stavedb/stave/api/stave/v1;stavev1b\x06proto3"
 
@@ -1611,99 +2244,134 @@ func file_stave_v1_placement_proto_rawDescGZIP() []byte {
 	return file_stave_v1_placement_proto_rawDescData
 }
 
-var file_stave_v1_placement_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_stave_v1_placement_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_stave_v1_placement_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_stave_v1_placement_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_stave_v1_placement_proto_goTypes = []any{
 	(ElectionReason)(0),             // 0: stave.v1.ElectionReason
-	(*TagServersRequest)(nil),       // 1: stave.v1.TagServersRequest
-	(*ISRChange)(nil),               // 2: stave.v1.ISRChange
-	(*AdjustISRRequest)(nil),        // 3: stave.v1.AdjustISRRequest
-	(*ElectLeadersRequest)(nil),     // 4: stave.v1.ElectLeadersRequest
-	(*DeletionAck)(nil),             // 5: stave.v1.DeletionAck
-	(*AckDeletionsRequest)(nil),     // 6: stave.v1.AckDeletionsRequest
-	(*FeedRequest)(nil),             // 7: stave.v1.FeedRequest
-	(*Activation)(nil),              // 8: stave.v1.Activation
-	(*TableEpoch)(nil),              // 9: stave.v1.TableEpoch
-	(*Deletion)(nil),                // 10: stave.v1.Deletion
-	(*FeedResponse)(nil),            // 11: stave.v1.FeedResponse
-	(*RegisterServerRequest)(nil),   // 12: stave.v1.RegisterServerRequest
-	(*ServerResponse)(nil),          // 13: stave.v1.ServerResponse
-	(*Lease)(nil),                   // 14: stave.v1.Lease
-	(*KeepAliveRequest)(nil),        // 15: stave.v1.KeepAliveRequest
-	(*KeepAliveResponse)(nil),       // 16: stave.v1.KeepAliveResponse
-	(*UnregisterServerRequest)(nil), // 17: stave.v1.UnregisterServerRequest
-	(*GetServerRequest)(nil),        // 18: stave.v1.GetServerRequest
-	(*ListServersRequest)(nil),      // 19: stave.v1.ListServersRequest
-	(*ListServersResponse)(nil),     // 20: stave.v1.ListServersResponse
-	(*AssignPendingRequest)(nil),    // 21: stave.v1.AssignPendingRequest
-	(*ClientRef)(nil),               // 22: stave.v1.ClientRef
-	(ServerTag)(0),                  // 23: stave.v1.ServerTag
-	(*BucketRef)(nil),               // 24: stave.v1.BucketRef
-	(*Incarnation)(nil),             // 25: stave.v1.Incarnation
-	(*ResponseHeader)(nil),          // 26: stave.v1.ResponseHeader
-	(*Result)(nil),                  // 27: stave.v1.Result
-	(*Server)(nil),                  // 28: stave.v1.Server
-	(*Consistency)(nil),             // 29: stave.v1.Consistency
-	(*WriteResponse)(nil),           // 30: stave.v1.WriteResponse
+	(MovePhase)(0),                  // 1: stave.v1.MovePhase
+	(*TagServersRequest)(nil),       // 2: stave.v1.TagServersRequest
+	(*ISRChange)(nil),               // 3: stave.v1.ISRChange
+	(*AdjustISRRequest)(nil),        // 4: stave.v1.AdjustISRRequest
+	(*ElectLeadersRequest)(nil),     // 5: stave.v1.ElectLeadersRequest
+	(*ReassignRequest)(nil),         // 6: stave.v1.ReassignRequest
+	(*PlanRebalanceRequest)(nil),    // 7: stave.v1.PlanRebalanceRequest
+	(*ServerLoad)(nil),              // 8: stave.v1.ServerLoad
+	(*PlanRebalanceResponse)(nil),   // 9: stave.v1.PlanRebalanceResponse
+	(*StartRebalanceRequest)(nil),   // 10: stave.v1.StartRebalanceRequest
+	(*GetRebalanceRequest)(nil),     // 11: stave.v1.GetRebalanceRequest
+	(*CancelRebalanceRequest)(nil),  // 12: stave.v1.CancelRebalanceRequest
+	(*RebalanceResponse)(nil),       // 13: stave.v1.RebalanceResponse
+	(*DeletionAck)(nil),             // 14: stave.v1.DeletionAck
+	(*AckDeletionsRequest)(nil),     // 15: stave.v1.AckDeletionsRequest
+	(*FeedRequest)(nil),             // 16: stave.v1.FeedRequest
+	(*Activation)(nil),              // 17: stave.v1.Activation
+	(*TableEpoch)(nil),              // 18: stave.v1.TableEpoch
+	(*Deletion)(nil),                // 19: stave.v1.Deletion
+	(*FeedResponse)(nil),            // 20: stave.v1.FeedResponse
+	(*RegisterServerRequest)(nil),   // 21: stave.v1.RegisterServerRequest
+	(*ServerResponse)(nil),          // 22: stave.v1.ServerResponse
+	(*Lease)(nil),                   // 23: stave.v1.Lease
+	(*KeepAliveRequest)(nil),        // 24: stave.v1.KeepAliveRequest
+	(*KeepAliveResponse)(nil),       // 25: stave.v1.KeepAliveResponse
+	(*UnregisterServerRequest)(nil), // 26: stave.v1.UnregisterServerRequest
+	(*GetServerRequest)(nil),        // 27: stave.v1.GetServerRequest
+	(*ListServersRequest)(nil),      // 28: stave.v1.ListServersRequest
+	(*ListServersResponse)(nil),     // 29: stave.v1.ListServersResponse
+	(*AssignPendingRequest)(nil),    // 30: stave.v1.AssignPendingRequest
+	(*ClientRef)(nil),               // 31: stave.v1.ClientRef
+	(ServerTag)(0),                  // 32: stave.v1.ServerTag
+	(*BucketRef)(nil),               // 33: stave.v1.BucketRef
+	(*Move)(nil),                    // 34: stave.v1.Move
+	(*Consistency)(nil),             // 35: stave.v1.Consistency
+	(*ResponseHeader)(nil),          // 36: stave.v1.ResponseHeader
+	(*Result)(nil),                  // 37: stave.v1.Result
+	(*Rebalance)(nil),               // 38: stave.v1.Rebalance
+	(*Incarnation)(nil),             // 39: stave.v1.Incarnation
+	(*Server)(nil),                  // 40: stave.v1.Server
+	(*WriteResponse)(nil),           // 41: stave.v1.WriteResponse
 }
 var file_stave_v1_placement_proto_depIdxs = []int32{
-	22, // 0: stave.v1.TagServersRequest.client:type_name -> stave.v1.ClientRef
-	23, // 1: stave.v1.TagServersRequest.tag:type_name -> stave.v1.ServerTag
-	24, // 2: stave.v1.ISRChange.bucket:type_name -> stave.v1.BucketRef
-	22, // 3: stave.v1.AdjustISRRequest.client:type_name -> stave.v1.ClientRef
-	2,  // 4: stave.v1.AdjustISRRequest.changes:type_name -> stave.v1.ISRChange
-	22, // 5: stave.v1.ElectLeadersRequest.client:type_name -> stave.v1.ClientRef
+	31, // 0: stave.v1.TagServersRequest.client:type_name -> stave.v1.ClientRef
+	32, // 1: stave.v1.TagServersRequest.tag:type_name -> stave.v1.ServerTag
+	33, // 2: stave.v1.ISRChange.bucket:type_name -> stave.v1.BucketRef
+	31, // 3: stave.v1.AdjustISRRequest.client:type_name -> stave.v1.ClientRef
+	3,  // 4: stave.v1.AdjustISRRequest.changes:type_name -> stave.v1.ISRChange
+	31, // 5: stave.v1.ElectLeadersRequest.client:type_name -> stave.v1.ClientRef
 	0,  // 6: stave.v1.ElectLeadersRequest.reason:type_name -> stave.v1.ElectionReason
-	24, // 7: stave.v1.ElectLeadersRequest.buckets:type_name -> stave.v1.BucketRef
-	22, // 8: stave.v1.AckDeletionsRequest.client:type_name -> stave.v1.ClientRef
-	5,  // 9: stave.v1.AckDeletionsRequest.objects:type_name -> stave.v1.DeletionAck
-	25, // 10: stave.v1.FeedRequest.history:type_name -> stave.v1.Incarnation
-	24, // 11: stave.v1.Activation.bucket:type_name -> stave.v1.BucketRef
-	26, // 12: stave.v1.FeedResponse.header:type_name -> stave.v1.ResponseHeader
-	9,  // 13: stave.v1.FeedResponse.epochs:type_name -> stave.v1.TableEpoch
-	8,  // 14: stave.v1.FeedResponse.activations:type_name -> stave.v1.Activation
-	10, // 15: stave.v1.FeedResponse.deletions:type_name -> stave.v1.Deletion
-	24, // 16: stave.v1.FeedResponse.removed:type_name -> stave.v1.BucketRef
-	22, // 17: stave.v1.RegisterServerRequest.client:type_name -> stave.v1.ClientRef
-	26, // 18: stave.v1.ServerResponse.header:type_name -> stave.v1.ResponseHeader
-	27, // 19: stave.v1.ServerResponse.result:type_name -> stave.v1.Result
-	28, // 20: stave.v1.ServerResponse.server:type_name -> stave.v1.Server
-	14, // 21: stave.v1.KeepAliveRequest.leases:type_name -> stave.v1.Lease
-	26, // 22: stave.v1.KeepAliveResponse.header:type_name -> stave.v1.ResponseHeader
-	14, // 23: stave.v1.KeepAliveResponse.lost:type_name -> stave.v1.Lease
-	22, // 24: stave.v1.UnregisterServerRequest.client:type_name -> stave.v1.ClientRef
-	29, // 25: stave.v1.GetServerRequest.consistency:type_name -> stave.v1.Consistency
-	29, // 26: stave.v1.ListServersRequest.consistency:type_name -> stave.v1.Consistency
-	26, // 27: stave.v1.ListServersResponse.header:type_name -> stave.v1.ResponseHeader
-	28, // 28: stave.v1.ListServersResponse.servers:type_name -> stave.v1.Server
-	22, // 29: stave.v1.AssignPendingRequest.client:type_name -> stave.v1.ClientRef
-	12, // 30: stave.v1.Placement.RegisterServer:input_type -> stave.v1.RegisterServerRequest
-	15, // 31: stave.v1.Placement.KeepAlive:input_type -> stave.v1.KeepAliveRequest
-	17, // 32: stave.v1.Placement.UnregisterServer:input_type -> stave.v1.UnregisterServerRequest
-	18, // 33: stave.v1.Placement.GetServer:input_type -> stave.v1.GetServerRequest
-	19, // 34: stave.v1.Placement.ListServers:input_type -> stave.v1.ListServersRequest
-	21, // 35: stave.v1.Placement.AssignPending:input_type -> stave.v1.AssignPendingRequest
-	1,  // 36: stave.v1.Placement.TagServers:input_type -> stave.v1.TagServersRequest
-	3,  // 37: stave.v1.Placement.AdjustISR:input_type -> stave.v1.AdjustISRRequest
-	4,  // 38: stave.v1.Placement.ElectLeaders:input_type -> stave.v1.ElectLeadersRequest
-	6,  // 39: stave.v1.Placement.AckDeletions:input_type -> stave.v1.AckDeletionsRequest
-	7,  // 40: stave.v1.Placement.Feed:input_type -> stave.v1.FeedRequest
-	13, // 41: stave.v1.Placement.RegisterServer:output_type -> stave.v1.ServerResponse
-	16, // 42: stave.v1.Placement.KeepAlive:output_type -> stave.v1.KeepAliveResponse
-	30, // 43: stave.v1.Placement.UnregisterServer:output_type -> stave.v1.WriteResponse
-	13, // 44: stave.v1.Placement.GetServer:output_type -> stave.v1.ServerResponse
-	20, // 45: stave.v1.Placement.ListServers:output_type -> stave.v1.ListServersResponse
-	30, // 46: stave.v1.Placement.AssignPending:output_type -> stave.v1.WriteResponse
-	30, // 47: stave.v1.Placement.TagServers:output_type -> stave.v1.WriteResponse
-	30, // 48: stave.v1.Placement.AdjustISR:output_type -> stave.v1.WriteResponse
-	30, // 49: stave.v1.Placement.ElectLeaders:output_type -> stave.v1.WriteResponse
-	30, // 50: stave.v1.Placement.AckDeletions:output_type -> stave.v1.WriteResponse
-	11, // 51: stave.v1.Placement.Feed:output_type -> stave.v1.FeedResponse
-	41, // [41:52] is the sub-list for method output_type
-	30, // [30:41] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	33, // 7: stave.v1.ElectLeadersRequest.buckets:type_name -> stave.v1.BucketRef
+	31, // 8: stave.v1.ReassignRequest.client:type_name -> stave.v1.ClientRef
+	34, // 9: stave.v1.ReassignRequest.moves:type_name -> stave.v1.Move
+	35, // 10: stave.v1.PlanRebalanceRequest.consistency:type_name -> stave.v1.Consistency
+	36, // 11: stave.v1.PlanRebalanceResponse.header:type_name -> stave.v1.ResponseHeader
+	34, // 12: stave.v1.PlanRebalanceResponse.moves:type_name -> stave.v1.Move
+	8,  // 13: stave.v1.PlanRebalanceResponse.load:type_name -> stave.v1.ServerLoad
+	31, // 14: stave.v1.StartRebalanceRequest.client:type_name -> stave.v1.ClientRef
+	34, // 15: stave.v1.StartRebalanceRequest.moves:type_name -> stave.v1.Move
+	35, // 16: stave.v1.GetRebalanceRequest.consistency:type_name -> stave.v1.Consistency
+	31, // 17: stave.v1.CancelRebalanceRequest.client:type_name -> stave.v1.ClientRef
+	36, // 18: stave.v1.RebalanceResponse.header:type_name -> stave.v1.ResponseHeader
+	37, // 19: stave.v1.RebalanceResponse.result:type_name -> stave.v1.Result
+	38, // 20: stave.v1.RebalanceResponse.rebalance:type_name -> stave.v1.Rebalance
+	1,  // 21: stave.v1.RebalanceResponse.phases:type_name -> stave.v1.MovePhase
+	31, // 22: stave.v1.AckDeletionsRequest.client:type_name -> stave.v1.ClientRef
+	14, // 23: stave.v1.AckDeletionsRequest.objects:type_name -> stave.v1.DeletionAck
+	39, // 24: stave.v1.FeedRequest.history:type_name -> stave.v1.Incarnation
+	33, // 25: stave.v1.Activation.bucket:type_name -> stave.v1.BucketRef
+	36, // 26: stave.v1.FeedResponse.header:type_name -> stave.v1.ResponseHeader
+	18, // 27: stave.v1.FeedResponse.epochs:type_name -> stave.v1.TableEpoch
+	17, // 28: stave.v1.FeedResponse.activations:type_name -> stave.v1.Activation
+	19, // 29: stave.v1.FeedResponse.deletions:type_name -> stave.v1.Deletion
+	33, // 30: stave.v1.FeedResponse.removed:type_name -> stave.v1.BucketRef
+	31, // 31: stave.v1.RegisterServerRequest.client:type_name -> stave.v1.ClientRef
+	36, // 32: stave.v1.ServerResponse.header:type_name -> stave.v1.ResponseHeader
+	37, // 33: stave.v1.ServerResponse.result:type_name -> stave.v1.Result
+	40, // 34: stave.v1.ServerResponse.server:type_name -> stave.v1.Server
+	23, // 35: stave.v1.KeepAliveRequest.leases:type_name -> stave.v1.Lease
+	36, // 36: stave.v1.KeepAliveResponse.header:type_name -> stave.v1.ResponseHeader
+	23, // 37: stave.v1.KeepAliveResponse.lost:type_name -> stave.v1.Lease
+	31, // 38: stave.v1.UnregisterServerRequest.client:type_name -> stave.v1.ClientRef
+	35, // 39: stave.v1.GetServerRequest.consistency:type_name -> stave.v1.Consistency
+	35, // 40: stave.v1.ListServersRequest.consistency:type_name -> stave.v1.Consistency
+	36, // 41: stave.v1.ListServersResponse.header:type_name -> stave.v1.ResponseHeader
+	40, // 42: stave.v1.ListServersResponse.servers:type_name -> stave.v1.Server
+	31, // 43: stave.v1.AssignPendingRequest.client:type_name -> stave.v1.ClientRef
+	21, // 44: stave.v1.Placement.RegisterServer:input_type -> stave.v1.RegisterServerRequest
+	24, // 45: stave.v1.Placement.KeepAlive:input_type -> stave.v1.KeepAliveRequest
+	26, // 46: stave.v1.Placement.UnregisterServer:input_type -> stave.v1.UnregisterServerRequest
+	27, // 47: stave.v1.Placement.GetServer:input_type -> stave.v1.GetServerRequest
+	28, // 48: stave.v1.Placement.ListServers:input_type -> stave.v1.ListServersRequest
+	30, // 49: stave.v1.Placement.AssignPending:input_type -> stave.v1.AssignPendingRequest
+	2,  // 50: stave.v1.Placement.TagServers:input_type -> stave.v1.TagServersRequest
+	4,  // 51: stave.v1.Placement.AdjustISR:input_type -> stave.v1.AdjustISRRequest
+	5,  // 52: stave.v1.Placement.ElectLeaders:input_type -> stave.v1.ElectLeadersRequest
+	6,  // 53: stave.v1.Placement.Reassign:input_type -> stave.v1.ReassignRequest
+	7,  // 54: stave.v1.Placement.PlanRebalance:input_type -> stave.v1.PlanRebalanceRequest
+	10, // 55: stave.v1.Placement.StartRebalance:input_type -> stave.v1.StartRebalanceRequest
+	11, // 56: stave.v1.Placement.GetRebalance:input_type -> stave.v1.GetRebalanceRequest
+	12, // 57: stave.v1.Placement.CancelRebalance:input_type -> stave.v1.CancelRebalanceRequest
+	15, // 58: stave.v1.Placement.AckDeletions:input_type -> stave.v1.AckDeletionsRequest
+	16, // 59: stave.v1.Placement.Feed:input_type -> stave.v1.FeedRequest
+	22, // 60: stave.v1.Placement.RegisterServer:output_type -> stave.v1.ServerResponse
+	25, // 61: stave.v1.Placement.KeepAlive:output_type -> stave.v1.KeepAliveResponse
+	41, // 62: stave.v1.Placement.UnregisterServer:output_type -> stave.v1.WriteResponse
+	22, // 63: stave.v1.Placement.GetServer:output_type -> stave.v1.ServerResponse
+	29, // 64: stave.v1.Placement.ListServers:output_type -> stave.v1.ListServersResponse
+	41, // 65: stave.v1.Placement.AssignPending:output_type -> stave.v1.WriteResponse
+	41, // 66: stave.v1.Placement.TagServers:output_type -> stave.v1.WriteResponse
+	41, // 67: stave.v1.Placement.AdjustISR:output_type -> stave.v1.WriteResponse
+	41, // 68: stave.v1.Placement.ElectLeaders:output_type -> stave.v1.WriteResponse
+	13, // 69: stave.v1.Placement.Reassign:output_type -> stave.v1.RebalanceResponse
+	9,  // 70: stave.v1.Placement.PlanRebalance:output_type -> stave.v1.PlanRebalanceResponse
+	13, // 71: stave.v1.Placement.StartRebalance:output_type -> stave.v1.RebalanceResponse
+	13, // 72: stave.v1.Placement.GetRebalance:output_type -> stave.v1.RebalanceResponse
+	13, // 73: stave.v1.Placement.CancelRebalance:output_type -> stave.v1.RebalanceResponse
+	41, // 74: stave.v1.Placement.AckDeletions:output_type -> stave.v1.WriteResponse
+	20, // 75: stave.v1.Placement.Feed:output_type -> stave.v1.FeedResponse
+	60, // [60:76] is the sub-list for method output_type
+	44, // [44:60] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_stave_v1_placement_proto_init() }
@@ -1714,17 +2382,17 @@ func file_stave_v1_placement_proto_init() {
 	file_stave_v1_header_proto_init()
 	file_stave_v1_rows_proto_init()
 	file_stave_v1_placement_proto_msgTypes[3].OneofWrappers = []any{}
-	file_stave_v1_placement_proto_msgTypes[4].OneofWrappers = []any{}
-	file_stave_v1_placement_proto_msgTypes[6].OneofWrappers = []any{}
-	file_stave_v1_placement_proto_msgTypes[9].OneofWrappers = []any{}
-	file_stave_v1_placement_proto_msgTypes[16].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[12].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[14].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[17].OneofWrappers = []any{}
+	file_stave_v1_placement_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stave_v1_placement_proto_rawDesc), len(file_stave_v1_placement_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   21,
+			NumEnums:      2,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

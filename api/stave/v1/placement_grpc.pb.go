@@ -28,6 +28,11 @@ const (
 	Placement_TagServers_FullMethodName       = "/stave.v1.Placement/TagServers"
 	Placement_AdjustISR_FullMethodName        = "/stave.v1.Placement/AdjustISR"
 	Placement_ElectLeaders_FullMethodName     = "/stave.v1.Placement/ElectLeaders"
+	Placement_Reassign_FullMethodName         = "/stave.v1.Placement/Reassign"
+	Placement_PlanRebalance_FullMethodName    = "/stave.v1.Placement/PlanRebalance"
+	Placement_StartRebalance_FullMethodName   = "/stave.v1.Placement/StartRebalance"
+	Placement_GetRebalance_FullMethodName     = "/stave.v1.Placement/GetRebalance"
+	Placement_CancelRebalance_FullMethodName  = "/stave.v1.Placement/CancelRebalance"
 	Placement_AckDeletions_FullMethodName     = "/stave.v1.Placement/AckDeletions"
 	Placement_Feed_FullMethodName             = "/stave.v1.Placement/Feed"
 )
@@ -70,6 +75,27 @@ type PlacementClient interface {
 	// or moves everything away from a server that shuts down (bucket_count is how
 	// many buckets it still leads).
 	ElectLeaders(ctx context.Context, in *ElectLeadersRequest, opts ...grpc.CallOption) (*WriteResponse, error)
+	// Reassign gives buckets other replicas, all or none, at once: the new ones are
+	// added, and the old ones go when the new ones are in sync. The moves become a
+	// plan, or join the one that runs. Errors: UNKNOWN_TABLE_OR_BUCKET_EXCEPTION,
+	// VERSION_CONFLICT (from is not what the bucket has), SERVER_NOT_EXIST_EXCEPTION,
+	// INELIGIBLE_REPLICA_EXCEPTION (a new server is down, draining or tagged),
+	// INVALID_REPLICATION_FACTOR, REBALANCE_FAILURE_EXCEPTION (the bucket is being
+	// moved), TOO_LARGE.
+	Reassign(ctx context.Context, in *ReassignRequest, opts ...grpc.CallOption) (*RebalanceResponse, error)
+	// PlanRebalance computes moves that empty servers tagged for ever, take
+	// leadership off all with a tag, and even out replicas and leaders, without
+	// doing anything. Errors: REBALANCE_FAILURE_EXCEPTION while a plan runs,
+	// INVALID_REPLICATION_FACTOR when nobody can take what has to go.
+	PlanRebalance(ctx context.Context, in *PlanRebalanceRequest, opts ...grpc.CallOption) (*PlanRebalanceResponse, error)
+	// StartRebalance begins a plan. Errors: those of Reassign, and
+	// REBALANCE_FAILURE_EXCEPTION while another plan runs.
+	StartRebalance(ctx context.Context, in *StartRebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error)
+	// GetRebalance reads the plan that runs, or the last one; there may be none.
+	GetRebalance(ctx context.Context, in *GetRebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error)
+	// CancelRebalance ends the running plan: finished moves stay, moves in flight
+	// are taken back. Errors: NO_REBALANCE_IN_PROGRESS_EXCEPTION.
+	CancelRebalance(ctx context.Context, in *CancelRebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error)
 	// AckDeletions says which replicas of dropped objects a server deleted.
 	// Errors: SESSION_EXPIRED and FENCED of the calling server.
 	AckDeletions(ctx context.Context, in *AckDeletionsRequest, opts ...grpc.CallOption) (*WriteResponse, error)
@@ -188,6 +214,56 @@ func (c *placementClient) ElectLeaders(ctx context.Context, in *ElectLeadersRequ
 	return out, nil
 }
 
+func (c *placementClient) Reassign(ctx context.Context, in *ReassignRequest, opts ...grpc.CallOption) (*RebalanceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebalanceResponse)
+	err := c.cc.Invoke(ctx, Placement_Reassign_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *placementClient) PlanRebalance(ctx context.Context, in *PlanRebalanceRequest, opts ...grpc.CallOption) (*PlanRebalanceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PlanRebalanceResponse)
+	err := c.cc.Invoke(ctx, Placement_PlanRebalance_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *placementClient) StartRebalance(ctx context.Context, in *StartRebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebalanceResponse)
+	err := c.cc.Invoke(ctx, Placement_StartRebalance_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *placementClient) GetRebalance(ctx context.Context, in *GetRebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebalanceResponse)
+	err := c.cc.Invoke(ctx, Placement_GetRebalance_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *placementClient) CancelRebalance(ctx context.Context, in *CancelRebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebalanceResponse)
+	err := c.cc.Invoke(ctx, Placement_CancelRebalance_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *placementClient) AckDeletions(ctx context.Context, in *AckDeletionsRequest, opts ...grpc.CallOption) (*WriteResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(WriteResponse)
@@ -255,6 +331,27 @@ type PlacementServer interface {
 	// or moves everything away from a server that shuts down (bucket_count is how
 	// many buckets it still leads).
 	ElectLeaders(context.Context, *ElectLeadersRequest) (*WriteResponse, error)
+	// Reassign gives buckets other replicas, all or none, at once: the new ones are
+	// added, and the old ones go when the new ones are in sync. The moves become a
+	// plan, or join the one that runs. Errors: UNKNOWN_TABLE_OR_BUCKET_EXCEPTION,
+	// VERSION_CONFLICT (from is not what the bucket has), SERVER_NOT_EXIST_EXCEPTION,
+	// INELIGIBLE_REPLICA_EXCEPTION (a new server is down, draining or tagged),
+	// INVALID_REPLICATION_FACTOR, REBALANCE_FAILURE_EXCEPTION (the bucket is being
+	// moved), TOO_LARGE.
+	Reassign(context.Context, *ReassignRequest) (*RebalanceResponse, error)
+	// PlanRebalance computes moves that empty servers tagged for ever, take
+	// leadership off all with a tag, and even out replicas and leaders, without
+	// doing anything. Errors: REBALANCE_FAILURE_EXCEPTION while a plan runs,
+	// INVALID_REPLICATION_FACTOR when nobody can take what has to go.
+	PlanRebalance(context.Context, *PlanRebalanceRequest) (*PlanRebalanceResponse, error)
+	// StartRebalance begins a plan. Errors: those of Reassign, and
+	// REBALANCE_FAILURE_EXCEPTION while another plan runs.
+	StartRebalance(context.Context, *StartRebalanceRequest) (*RebalanceResponse, error)
+	// GetRebalance reads the plan that runs, or the last one; there may be none.
+	GetRebalance(context.Context, *GetRebalanceRequest) (*RebalanceResponse, error)
+	// CancelRebalance ends the running plan: finished moves stay, moves in flight
+	// are taken back. Errors: NO_REBALANCE_IN_PROGRESS_EXCEPTION.
+	CancelRebalance(context.Context, *CancelRebalanceRequest) (*RebalanceResponse, error)
 	// AckDeletions says which replicas of dropped objects a server deleted.
 	// Errors: SESSION_EXPIRED and FENCED of the calling server.
 	AckDeletions(context.Context, *AckDeletionsRequest) (*WriteResponse, error)
@@ -300,6 +397,21 @@ func (UnimplementedPlacementServer) AdjustISR(context.Context, *AdjustISRRequest
 }
 func (UnimplementedPlacementServer) ElectLeaders(context.Context, *ElectLeadersRequest) (*WriteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ElectLeaders not implemented")
+}
+func (UnimplementedPlacementServer) Reassign(context.Context, *ReassignRequest) (*RebalanceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Reassign not implemented")
+}
+func (UnimplementedPlacementServer) PlanRebalance(context.Context, *PlanRebalanceRequest) (*PlanRebalanceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PlanRebalance not implemented")
+}
+func (UnimplementedPlacementServer) StartRebalance(context.Context, *StartRebalanceRequest) (*RebalanceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StartRebalance not implemented")
+}
+func (UnimplementedPlacementServer) GetRebalance(context.Context, *GetRebalanceRequest) (*RebalanceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRebalance not implemented")
+}
+func (UnimplementedPlacementServer) CancelRebalance(context.Context, *CancelRebalanceRequest) (*RebalanceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelRebalance not implemented")
 }
 func (UnimplementedPlacementServer) AckDeletions(context.Context, *AckDeletionsRequest) (*WriteResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AckDeletions not implemented")
@@ -483,6 +595,96 @@ func _Placement_ElectLeaders_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Placement_Reassign_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReassignRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).Reassign(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_Reassign_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).Reassign(ctx, req.(*ReassignRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Placement_PlanRebalance_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PlanRebalanceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).PlanRebalance(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_PlanRebalance_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).PlanRebalance(ctx, req.(*PlanRebalanceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Placement_StartRebalance_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StartRebalanceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).StartRebalance(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_StartRebalance_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).StartRebalance(ctx, req.(*StartRebalanceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Placement_GetRebalance_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRebalanceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).GetRebalance(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_GetRebalance_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).GetRebalance(ctx, req.(*GetRebalanceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Placement_CancelRebalance_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelRebalanceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PlacementServer).CancelRebalance(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Placement_CancelRebalance_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PlacementServer).CancelRebalance(ctx, req.(*CancelRebalanceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Placement_AckDeletions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AckDeletionsRequest)
 	if err := dec(in); err != nil {
@@ -550,6 +752,26 @@ var Placement_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ElectLeaders",
 			Handler:    _Placement_ElectLeaders_Handler,
+		},
+		{
+			MethodName: "Reassign",
+			Handler:    _Placement_Reassign_Handler,
+		},
+		{
+			MethodName: "PlanRebalance",
+			Handler:    _Placement_PlanRebalance_Handler,
+		},
+		{
+			MethodName: "StartRebalance",
+			Handler:    _Placement_StartRebalance_Handler,
+		},
+		{
+			MethodName: "GetRebalance",
+			Handler:    _Placement_GetRebalance_Handler,
+		},
+		{
+			MethodName: "CancelRebalance",
+			Handler:    _Placement_CancelRebalance_Handler,
 		},
 		{
 			MethodName: "AckDeletions",

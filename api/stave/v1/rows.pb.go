@@ -1778,7 +1778,8 @@ func (x *PendingDeletion) GetTries() uint32 {
 	return 0
 }
 
-// DroppedObject is the record of a dropped table or partition.
+// DroppedObject is the record of a dropped table or partition, or with bucket of
+// the replicas that were moved away from one.
 type DroppedObject struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TableId       uint64                 `protobuf:"varint,1,opt,name=table_id,json=tableId,proto3" json:"table_id,omitempty"`
@@ -1790,6 +1791,7 @@ type DroppedObject struct {
 	DroppedMs     int64                  `protobuf:"varint,7,opt,name=dropped_ms,json=droppedMs,proto3" json:"dropped_ms,omitempty"`
 	Revision      uint64                 `protobuf:"varint,8,opt,name=revision,proto3" json:"revision,omitempty"`
 	Pending       []*PendingDeletion     `protobuf:"bytes,9,rep,name=pending,proto3" json:"pending,omitempty"`
+	Bucket        *int32                 `protobuf:"varint,10,opt,name=bucket,proto3,oneof" json:"bucket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1887,6 +1889,13 @@ func (x *DroppedObject) GetPending() []*PendingDeletion {
 	return nil
 }
 
+func (x *DroppedObject) GetBucket() int32 {
+	if x != nil && x.Bucket != nil {
+		return *x.Bucket
+	}
+	return 0
+}
+
 // BucketRef names a bucket by ids.
 type BucketRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1950,11 +1959,13 @@ func (x *BucketRef) GetBucket() int32 {
 
 // Move changes the replicas of one bucket.
 type Move struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Bucket        *BucketRef             `protobuf:"bytes,1,opt,name=bucket,proto3" json:"bucket,omitempty"`
-	From          []int32                `protobuf:"varint,2,rep,packed,name=from,proto3" json:"from,omitempty"`
-	To            []int32                `protobuf:"varint,3,rep,packed,name=to,proto3" json:"to,omitempty"`
-	Done          bool                   `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Bucket *BucketRef             `protobuf:"bytes,1,opt,name=bucket,proto3" json:"bucket,omitempty"`
+	From   []int32                `protobuf:"varint,2,rep,packed,name=from,proto3" json:"from,omitempty"`
+	// to: the first one is to lead.
+	To []int32 `protobuf:"varint,3,rep,packed,name=to,proto3" json:"to,omitempty"`
+	// done is set when the plan ends, if the move was carried out.
+	Done          bool `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2019,12 +2030,14 @@ func (x *Move) GetDone() bool {
 
 // Rebalance is the last plan that moved buckets.
 type Rebalance struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Status        RebalanceStatus        `protobuf:"varint,2,opt,name=status,proto3,enum=stave.v1.RebalanceStatus" json:"status,omitempty"`
-	Moves         []*Move                `protobuf:"bytes,3,rep,name=moves,proto3" json:"moves,omitempty"`
-	StartedMs     int64                  `protobuf:"varint,4,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
-	Revision      uint64                 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Status    RebalanceStatus        `protobuf:"varint,2,opt,name=status,proto3,enum=stave.v1.RebalanceStatus" json:"status,omitempty"`
+	Moves     []*Move                `protobuf:"bytes,3,rep,name=moves,proto3" json:"moves,omitempty"`
+	StartedMs int64                  `protobuf:"varint,4,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
+	Revision  uint64                 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	// in_flight is how many moves may copy data at the same time.
+	InFlight      uint32 `protobuf:"varint,6,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2090,6 +2103,13 @@ func (x *Rebalance) GetStartedMs() int64 {
 func (x *Rebalance) GetRevision() uint64 {
 	if x != nil {
 		return x.Revision
+	}
+	return 0
+}
+
+func (x *Rebalance) GetInFlight() uint32 {
+	if x != nil {
+		return x.InFlight
 	}
 	return 0
 }
@@ -2669,7 +2689,7 @@ const file_stave_v1_rows_proto_rawDesc = "" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\"D\n" +
 	"\x0fPendingDeletion\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\x05R\bserverId\x12\x14\n" +
-	"\x05tries\x18\x02 \x01(\rR\x05tries\"\xc1\x02\n" +
+	"\x05tries\x18\x02 \x01(\rR\x05tries\"\xe9\x02\n" +
 	"\rDroppedObject\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\x04R\atableId\x12&\n" +
 	"\fpartition_id\x18\x02 \x01(\x04H\x00R\vpartitionId\x88\x01\x01\x12\x12\n" +
@@ -2680,8 +2700,11 @@ const file_stave_v1_rows_proto_rawDesc = "" +
 	"\n" +
 	"dropped_ms\x18\a \x01(\x03R\tdroppedMs\x12\x1a\n" +
 	"\brevision\x18\b \x01(\x04R\brevision\x123\n" +
-	"\apending\x18\t \x03(\v2\x19.stave.v1.PendingDeletionR\apendingB\x0f\n" +
-	"\r_partition_id\"w\n" +
+	"\apending\x18\t \x03(\v2\x19.stave.v1.PendingDeletionR\apending\x12\x1b\n" +
+	"\x06bucket\x18\n" +
+	" \x01(\x05H\x01R\x06bucket\x88\x01\x01B\x0f\n" +
+	"\r_partition_idB\t\n" +
+	"\a_bucket\"w\n" +
 	"\tBucketRef\x12\x19\n" +
 	"\btable_id\x18\x01 \x01(\x04R\atableId\x12&\n" +
 	"\fpartition_id\x18\x02 \x01(\x04H\x00R\vpartitionId\x88\x01\x01\x12\x16\n" +
@@ -2691,14 +2714,15 @@ const file_stave_v1_rows_proto_rawDesc = "" +
 	"\x06bucket\x18\x01 \x01(\v2\x13.stave.v1.BucketRefR\x06bucket\x12\x12\n" +
 	"\x04from\x18\x02 \x03(\x05R\x04from\x12\x0e\n" +
 	"\x02to\x18\x03 \x03(\x05R\x02to\x12\x12\n" +
-	"\x04done\x18\x04 \x01(\bR\x04done\"\xaf\x01\n" +
+	"\x04done\x18\x04 \x01(\bR\x04done\"\xcc\x01\n" +
 	"\tRebalance\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x19.stave.v1.RebalanceStatusR\x06status\x12$\n" +
 	"\x05moves\x18\x03 \x03(\v2\x0e.stave.v1.MoveR\x05moves\x12\x1d\n" +
 	"\n" +
 	"started_ms\x18\x04 \x01(\x03R\tstartedMs\x12\x1a\n" +
-	"\brevision\x18\x05 \x01(\x04R\brevision\"\xc9\x01\n" +
+	"\brevision\x18\x05 \x01(\x04R\brevision\x12\x1b\n" +
+	"\tin_flight\x18\x06 \x01(\rR\binFlight\"\xc9\x01\n" +
 	"\x06Import\x12\"\n" +
 	"\x02id\x18\x01 \x01(\v2\x12.stave.v1.ImportIDR\x02id\x12\x12\n" +
 	"\x04rows\x18\x02 \x01(\x04R\x04rows\x12\"\n" +
