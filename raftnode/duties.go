@@ -2,6 +2,7 @@ package raftnode
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stavedb/stave/catalog"
@@ -34,6 +35,7 @@ func duties() []duty {
 		{"expire", expireInterval, byNode((*Node).dutyExpire)},
 		{"assign", dutyInterval, byNode((*Node).dutyAssign)},
 		{"purge", dutyInterval, byNode((*Node).dutyPurge)},
+		{"rebalance", dutyInterval, dutyRebalance()},
 		{"clients", clientSweep, byNode((*Node).dutyClients)},
 		{"level", dutyInterval, byNode((*Node).dutyLevel)},
 		{"checksum", dutyInterval, byNode((*Node).dutyChecksum)},
@@ -110,6 +112,27 @@ func (n *Node) dutyAssign(ctx context.Context, l *leadership) error {
 		return nil
 	}
 	return n.order(ctx, l, catalog.AssignPending{MaxReplicas: assignStep})
+}
+
+// dutyRebalance begins further moves of the running plan as others come to their
+// end. It looks at a state once.
+func dutyRebalance() func(context.Context, *Node, *leadership) error {
+	var seen catalog.Revision
+	return func(ctx context.Context, n *Node, l *leadership) error {
+		st := n.fsm.State()
+		if st.Revision() == seen {
+			return nil
+		}
+		if id, due := st.RebalanceDue(); due {
+			err := n.order(ctx, l, catalog.StepRebalance{ID: id})
+			if errors.Is(err, catalog.ErrNoRebalanceInProgress) { // cancelled since
+				return nil
+			}
+			return err
+		}
+		seen = st.Revision()
+		return nil
+	}
 }
 
 // dutyPurge removes the partitions of large dropped tables in steps, and
