@@ -113,6 +113,7 @@ change of the table's default is one atomic command.`,
 	root.AddCommand(
 		a.devCommand(), a.serverCommand(),
 		a.databaseCommand(), a.tableCommand(), a.partitionCommand(), a.layoutCommand(), a.routeCommand(), a.kvCommand(), a.tabletCommand(),
+		a.rebalanceCommand(),
 		a.clusterCommand(), a.snapshotCommand(), a.exportCommand(), a.importCommand(), a.watchCommand(), a.benchCommand(),
 		a.versionCommand(), a.completionCommand(),
 	)

@@ -75,6 +75,7 @@ var masks = []struct {
 	{regexp.MustCompile(`"build":"[^"]*"`), `"build":"BUILD"`},
 	{regexp.MustCompile(`"directory_id":"[0-9a-f]{16}"`), `"directory_id":"DIRECTORY"`},
 	{regexp.MustCompile(`"cluster_id":"[0-9a-f]{16}"`), `"cluster_id":"CLUSTER"`},
+	{regexp.MustCompile(`\breassign-\d+`), "reassign-R"},
 	{regexp.MustCompile(`another \d+ ms`), "another N ms"},
 	{regexp.MustCompile(`at revision \d+`), "at revision R"},
 	{regexp.MustCompile(` {2,}`), "  "},

@@ -16,7 +16,8 @@ import (
 
 func (a *app) tabletCommand() *cobra.Command {
 	return noun("tablet", "Register, show, tag and drain tablet servers",
-		a.tabletRegister(), a.tabletList(), a.tabletTag(), a.tabletUntag(), a.tabletDrain(), a.tabletUnregister())
+		a.tabletRegister(), a.tabletList(), a.tabletTag(), a.tabletUntag(), a.tabletDrain(), a.tabletUnregister(),
+		a.tabletReassign(), a.tabletElect(), a.tabletISR())
 }
 
 func (a *app) tabletRegister() *cobra.Command {

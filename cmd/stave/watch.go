@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stavedb/stave/api"
 	pb "github.com/stavedb/stave/api/stave/v1"
@@ -34,6 +35,7 @@ interrupt. With --snapshot the rows as they are come first, as one line.`,
 			if err := watchOptions(&o, args, from, until); err != nil {
 				return err
 			}
+			o.Before = o.Before || !a.json() // to tell which buckets changed
 			return a.stream(c.Context(), func(ctx context.Context, s *session) error { return a.watch(ctx, s, o) })
 		},
 	}
@@ -165,7 +167,66 @@ func changeText(c *pb.Change) string {
 		row, sign = c.GetBefore(), "-"
 	default:
 	}
-	return sign + " " + rowText(row)
+	return sign + " " + rowText(row) + placementText(c)
+}
+
+// shownBuckets is how many buckets of one row an event tells.
+const shownBuckets = 3
+
+// placementText tells which buckets of a row have other replicas or leaders than
+// before.
+func placementText(c *pb.Change) string {
+	before, after := assignmentOf(c.GetBefore()).GetBuckets(), assignmentOf(c.GetAfter()).GetBuckets()
+	if len(before) != len(after) {
+		return "" // new, gone, or placed for the first time
+	}
+	var out strings.Builder
+	n := 0
+	for i, b := range after {
+		if proto.Equal(before[i], b) {
+			continue
+		}
+		if n++; n > shownBuckets {
+			continue
+		}
+		leader := "no leader"
+		if b.Leader != nil {
+			leader = "leader " + number(b.GetLeader())
+		}
+		fmt.Fprintf(&out, ", bucket %d: %s (epoch %d), in sync %v of %v", i, leader, b.GetLeaderEpoch(), b.GetIsr(), b.GetReplicas())
+	}
+	if n > shownBuckets {
+		fmt.Fprintf(&out, ", and %d more buckets", n-shownBuckets)
+	}
+	return out.String()
+}
+
+func assignmentOf(o *pb.Object) *pb.Assignment {
+	if p := o.GetPartition(); p != nil {
+		return p.GetAssignment()
+	}
+	return o.GetTable().GetAssignment()
+}
+
+// serverText tells what keeps buckets away from a server.
+func serverText(p *pb.Server) string {
+	out, v := "", api.ServerJSON(p)
+	if v.ShuttingDown {
+		out = ", draining"
+	}
+	if p.GetTag() != pb.ServerTag_SERVER_TAG_UNSPECIFIED {
+		out += ", tag " + v.Tag
+	}
+	return out
+}
+
+// serversText lists who still has replicas to delete.
+func serversText(d *pb.DroppedObject) string {
+	out := make([]string, len(d.GetPending()))
+	for i, p := range d.GetPending() {
+		out[i] = number(p.GetServerId())
+	}
+	return join(out)
 }
 
 // rowText names a row and what matters about it.
@@ -182,7 +243,7 @@ func rowText(o *pb.Object) string {
 		p := api.PartitionJSON(r.Partition)
 		return fmt.Sprintf("partition %s of table %d (id %d, %v buckets)", specText(p), p.TableID, p.PartitionID, orDash(p.BucketCount))
 	case *pb.Object_Server:
-		return fmt.Sprintf("tablet server %d (live: %t)", r.Server.GetServerId(), r.Server.GetLive())
+		return fmt.Sprintf("tablet server %d (live: %t)%s", r.Server.GetServerId(), r.Server.GetLive(), serverText(r.Server))
 	case *pb.Object_Member:
 		return fmt.Sprintf("node %s at %s", r.Member.GetNodeId(), r.Member.GetApiAddress())
 	case *pb.Object_KeyValue:
@@ -190,9 +251,14 @@ func rowText(o *pb.Object) string {
 	case *pb.Object_Counter:
 		return fmt.Sprintf("counter %s (next %d)", r.Counter.GetName(), r.Counter.GetNext())
 	case *pb.Object_Dropped:
-		return fmt.Sprintf("dropped %s %s", r.Dropped.GetPath(), r.Dropped.GetName())
+		d := r.Dropped
+		if d.Bucket != nil {
+			return strings.TrimSpace(fmt.Sprintf("replicas moved away from bucket %d of %s %s", d.GetBucket(), d.GetPath(), d.GetName())) + ", to be deleted by " + serversText(d)
+		}
+		return fmt.Sprintf("dropped %s %s", d.GetPath(), d.GetName())
 	case *pb.Object_Rebalance:
-		return "rebalance " + r.Rebalance.GetId()
+		v := api.RebalanceJSON(r.Rebalance, nil)
+		return fmt.Sprintf("rebalance %s (%s, %d moves)", v.ID, v.Status, len(v.Moves))
 	case *pb.Object_Import:
 		return fmt.Sprintf("import (%d rows)", r.Import.GetRows())
 	case *pb.Object_Client:
