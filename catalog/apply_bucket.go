@@ -50,21 +50,24 @@ func (b *Batch) setBucket(ref BucketRef, s BucketState) {
 	p, _ := b.s.bucket(ref)
 	q := &Placement{Replicas: p.Replicas, Buckets: slices.Clone(p.Buckets)}
 	q.Buckets[ref.Bucket] = s
-	b.setPlacement(ref, q)
+	b.setPlacement(ref, q, []int{int(ref.Bucket)})
 }
 
-// setPlacement writes the placement of a bucket's table or partition.
-func (b *Batch) setPlacement(ref BucketRef, q *Placement) {
+// setPlacement writes the placement of a bucket's table or partition, in which
+// some buckets are changed.
+func (b *Batch) setPlacement(ref BucketRef, q *Placement, buckets []int) {
 	if ref.Partition.Set {
 		old, _ := b.s.partIDs.get(ref.Partition.V)
 		n := *old
 		n.Placement, n.Revision = q, b.rev
+		n.sum = b.sumAfter(old.sum, old.Placement, q, buckets)
 		b.putPartition(old, &n)
 		return
 	}
 	old, _ := b.s.tableIDs.get(ref.Table)
 	n := *old
 	n.Placement, n.Revision = q, b.rev
+	n.sum = b.sumAfter(old.sum, old.Placement, q, buckets)
 	b.putTable(old, &n)
 }
 

@@ -129,9 +129,9 @@ func (b *Batch) eachPlaced(on aliveFunc, f bucketChange) {
 	var tables []*Table
 	b.s.tableIDs.all(func(_ TableID, t *Table) bool {
 		if p := t.Placement; p != nil {
-			if q, ok := b.changedPlacement(t.Standby(), p, on, f); ok {
+			if q, sum, ok := b.changedPlacement(t.Standby(), p, t.sum, on, f); ok {
 				n := *t
-				n.Placement, n.Revision = q, b.rev
+				n.Placement, n.sum, n.Revision = q, sum, b.rev
 				tables = append(tables, t, &n)
 			}
 		}
@@ -151,9 +151,9 @@ func (b *Batch) eachPlaced(on aliveFunc, f bucketChange) {
 			table, _ = b.s.tableIDs.get(p.Table)
 			standby = table.Standby()
 		}
-		if q, ok := b.changedPlacement(standby, p.Placement, on, f); ok {
+		if q, sum, ok := b.changedPlacement(standby, p.Placement, p.sum, on, f); ok {
 			n := *p
-			n.Placement, n.Revision = q, b.rev
+			n.Placement, n.sum, n.Revision = q, sum, b.rev
 			parts = append(parts, p, &n)
 		}
 		return true
@@ -163,9 +163,11 @@ func (b *Batch) eachPlaced(on aliveFunc, f bucketChange) {
 	}
 }
 
-// changedPlacement returns a copy with the buckets that f changed, or false.
-func (b *Batch) changedPlacement(standby bool, p *Placement, on aliveFunc, f bucketChange) (*Placement, bool) {
+// changedPlacement returns a copy with the buckets that f changed, and its sum, or
+// false.
+func (b *Batch) changedPlacement(standby bool, p *Placement, sum placementSum, on aliveFunc, f bucketChange) (*Placement, placementSum, bool) {
 	var out *Placement
+	buckets := b.touched[:0]
 	for i, replicas := range p.Replicas {
 		if !slices.ContainsFunc(replicas, on) {
 			continue
@@ -179,8 +181,13 @@ func (b *Batch) changedPlacement(standby bool, p *Placement, on aliveFunc, f buc
 		}
 		s.CoordinatorEpoch = b.s.cluster.Coordinator
 		out.Buckets[i] = s
+		buckets = append(buckets, i)
 	}
-	return out, out != nil
+	b.touched = buckets
+	if out == nil {
+		return nil, placementSum{}, false
+	}
+	return out, b.sumAfter(sum, p, out, buckets), true
 }
 
 // tagServer sets or clears a tag on servers, all or none.

@@ -252,13 +252,15 @@ func (b *Batch) moveObject(moves []Move, f func(*Move, BucketState, bool, aliveF
 	p, _ := b.s.bucket(moves[0].Bucket)
 	t, _ := b.s.tableIDs.get(moves[0].Bucket.Table)
 	q := &Placement{Replicas: slices.Clone(p.Replicas), Buckets: slices.Clone(p.Buckets)}
+	buckets := make([]int, len(moves))
 	for i := range moves {
 		at := moves[i].Bucket.Bucket
+		buckets[i] = int(at)
 		next := f(&moves[i], p.Buckets[at], t.Standby(), b.alive)
 		next.s.CoordinatorEpoch = b.s.cluster.Coordinator
 		q.Buckets[at], q.Replicas[at] = next.s, next.replicas
 	}
-	b.setPlacement(moves[0].Bucket, q)
+	b.setPlacement(moves[0].Bucket, q, buckets)
 	for _, m := range moves {
 		old, now := p.Replicas[m.Bucket.Bucket], q.Replicas[m.Bucket.Bucket]
 		b.regained(m.Bucket, now)

@@ -12,6 +12,8 @@ type Batch struct {
 	changes []Change
 	event   *eventOf1
 	buf     []byte    // scratch for hashing
+	bucket  []byte    // and for hashing a bucket
+	touched []int     // scratch for the buckets that a command changed in a row
 	plan    []planned // scratch for createPartitions
 	// order caches the servers that may get replicas until a server is written.
 	order      []Candidate

@@ -9,7 +9,10 @@ import (
 // The state hash is the sum, modulo 2^64, of the hashes of all rows, so that a
 // command updates it in time proportional to what it changes. A row's hash is
 // XXH64 over the byte of its kind and its fields in a fixed order: numbers as
-// uvarints, texts and lists with their length first. Frozen: hash v1.
+// uvarints, texts and lists with their length first. A placement takes part with
+// the numbers of its lists and states and the sum of their hashes, each over the bucket's
+// number, state and replicas, so that changing a few of many buckets costs
+// little. Frozen: hash v1.
 
 // Hash returns the rolling state hash. Equal states have equal hashes on every
 // node; the revision is not part of it.
@@ -93,30 +96,76 @@ func (h *hasher) incarnation(i Incarnation) {
 	h.u64(i.Random)
 }
 
-func (h *hasher) placement(p *Placement) {
-	h.flag(p != nil)
-	if p == nil {
-		return
-	}
-	b := binary.AppendUvarint(*h, uint64(len(p.Replicas)))
-	for _, r := range p.Replicas {
-		b = appendServers(b, r)
-	}
-	for i := range p.Buckets {
-		s := &p.Buckets[i]
-		b = appendInt(b, int64(s.Leader))
-		b = appendInt(b, int64(s.LeaderEpoch))
-		b = appendInt(b, int64(s.BucketEpoch))
-		b = appendInt(b, int64(s.CoordinatorEpoch))
-		ready := byte(0)
-		if s.Ready {
-			ready = 1
+// placementSum is the sum of the hashes of the buckets of one placement. It holds
+// for that placement alone: in a row with another one it is not known.
+type placementSum struct {
+	of   *Placement
+	hash uint64
+}
+
+// sumOf computes the sum from all buckets.
+func (b *Batch) sumOf(p *Placement) placementSum {
+	s := placementSum{of: p}
+	if p != nil {
+		for i := range max(len(p.Buckets), len(p.Replicas)) {
+			s.hash += b.hashBucket(p, i)
 		}
-		b = append(b, ready)
-		b = appendServers(b, s.ISR)
-		b = appendServers(b, s.Standby)
 	}
-	*h = b
+	return s
+}
+
+// known returns the sum of a placement, computed only if it is not known.
+func (b *Batch) known(s placementSum, p *Placement) placementSum {
+	if s.of == p {
+		return s
+	}
+	return b.sumOf(p)
+}
+
+// sumAfter returns the sum of q, which differs from p in some buckets.
+func (b *Batch) sumAfter(s placementSum, p, q *Placement, buckets []int) placementSum {
+	s = b.known(s, p)
+	s.of = q
+	for _, i := range buckets {
+		s.hash += b.hashBucket(q, i) - b.hashBucket(p, i)
+	}
+	return s
+}
+
+// hashBucket does not trust that a placement has as many states as lists: Check
+// says so, of a state that has one.
+func (b *Batch) hashBucket(p *Placement, i int) uint64 {
+	s, replicas := &BucketState{}, []ServerID(nil)
+	if i < len(p.Buckets) {
+		s = &p.Buckets[i]
+	}
+	if i < len(p.Replicas) {
+		replicas = p.Replicas[i]
+	}
+	h := binary.AppendUvarint(b.bucket[:0], uint64(i))
+	h = appendInt(h, int64(s.Leader))
+	h = appendInt(h, int64(s.LeaderEpoch))
+	h = appendInt(h, int64(s.BucketEpoch))
+	h = appendInt(h, int64(s.CoordinatorEpoch))
+	ready := byte(0)
+	if s.Ready {
+		ready = 1
+	}
+	h = append(h, ready)
+	h = appendServers(h, replicas)
+	h = appendServers(h, s.ISR)
+	h = appendServers(h, s.Standby)
+	b.bucket = h
+	return xxhash.Sum64(h)
+}
+
+func (h *hasher) placement(p *Placement, sum placementSum) {
+	h.flag(p != nil)
+	if p != nil {
+		h.u64(uint64(len(p.Replicas)))
+		h.u64(uint64(len(p.Buckets)))
+		*h = binary.LittleEndian.AppendUint64(*h, sum.hash)
+	}
 }
 
 // row begins a row's bytes in the batch's scratch buffer.
@@ -158,6 +207,7 @@ func (b *Batch) hashDatabase(d *Database) uint64 {
 }
 
 func (b *Batch) hashTable(t *Table) uint64 {
+	sum := b.known(t.sum, t.Placement)
 	h := b.row(ObjectTable)
 	h.u64(uint64(t.ID))
 	h.text(t.Path)
@@ -198,11 +248,12 @@ func (b *Batch) hashTable(t *Table) uint64 {
 	h.i64(int64(t.Wall))
 	h.u64(uint64(t.CreatedAt))
 	h.u64(uint64(t.Revision))
-	h.placement(t.Placement)
+	h.placement(t.Placement, sum)
 	return h.sum()
 }
 
 func (b *Batch) hashPartition(p *Partition) uint64 {
+	sum := b.known(p.sum, p.Placement)
 	h := b.row(ObjectPartition)
 	h.u64(uint64(p.ID))
 	h.u64(uint64(p.Table))
@@ -214,7 +265,7 @@ func (b *Batch) hashPartition(p *Partition) uint64 {
 	h.i64(int64(p.Created))
 	h.u64(uint64(p.CreatedAt))
 	h.u64(uint64(p.Revision))
-	h.placement(p.Placement)
+	h.placement(p.Placement, sum)
 	return h.sum()
 }
 

@@ -11,6 +11,8 @@ var unhashed = map[string]string{
 	"Database.hash":      "the hash itself",
 	"Table.hash":         "the hash itself",
 	"Partition.hash":     "the hash itself",
+	"Table.sum":          "remembers a part of the hash",
+	"Partition.sum":      "remembers a part of the hash",
 	"Server.hash":        "the hash itself",
 	"Member.hash":        "the hash itself",
 	"KeyValue.hash":      "the hash itself",

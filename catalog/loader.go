@@ -68,6 +68,7 @@ func (l *Loader) addPartition(p *Partition) error {
 	}
 	l.name, l.nextID = max(l.name, p.Name), max(l.nextID, p.ID+1)
 	g := s.gen
+	p.sum = l.b.sumOf(p.Placement)
 	p.hash = l.b.hashPartition(p)
 	s.hash += p.hash
 	if p.Legacy {

@@ -50,6 +50,7 @@ func (b *Batch) deleteDatabase(d *Database) {
 
 // putTable writes a table row. A dropped table loses its name.
 func (b *Batch) putTable(old, t *Table) {
+	t.sum = b.known(t.sum, t.Placement)
 	t.hash = b.hashTable(t)
 	b.s.hash += t.hash
 	if old == nil {
@@ -108,6 +109,7 @@ func (b *Batch) partitions(id TableID) *partitionSet {
 
 func (b *Batch) putPartition(old, p *Partition) {
 	g := b.s.gen
+	p.sum = b.known(p.sum, p.Placement)
 	p.hash = b.hashPartition(p)
 	b.s.hash += p.hash
 	set := b.partitions(p.Table)

@@ -79,6 +79,7 @@ type Table struct {
 	// Placement of a table that is not partitioned; nil: unassigned.
 	Placement *Placement
 	hash      uint64
+	sum       placementSum
 }
 
 // Partitioned reports whether the table has partition keys.
@@ -113,6 +114,7 @@ type Partition struct {
 	// Placement is nil while unassigned.
 	Placement *Placement
 	hash      uint64
+	sum       placementSum
 }
 
 // Placement says which tablet servers hold the buckets of one table or
