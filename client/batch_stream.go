@@ -127,7 +127,8 @@ type batchStream struct {
 	l   *link
 	reg *registration
 	str pb.Cluster_CommandsClient
-	// answered counts outcomes; read after run.
+	// answered counts commands that need not go again; read after run. A node that
+	// only refuses must not look like one that helps: nobody would pause.
 	answered int
 
 	// The rest is guarded by batcher.mu.
@@ -315,7 +316,6 @@ func (s *batchStream) deliver(m *pb.CommandsResponse) bool {
 		s.open[0] = nil
 		s.open = s.open[1:]
 		s.b.sent--
-		s.answered++
 		if s.batches[0]--; s.batches[0] == 0 {
 			s.batches = s.batches[1:]
 		}
@@ -332,6 +332,7 @@ func (s *batchStream) deliver(m *pb.CommandsResponse) bool {
 func (s *batchStream) settle(k *command, o *pb.CommandOutcome) {
 	if o.GetError() == nil {
 		res := api.ResultFromProto(o.GetResult())
+		s.answered++
 		k.t.settle()
 		s.b.finish(k, res, res.Err())
 		return
@@ -344,6 +345,7 @@ func (s *batchStream) settle(k *command, o *pb.CommandOutcome) {
 	}
 	switch step {
 	case stepDone:
+		s.answered++
 		k.t.settle()
 		s.b.finish(k, catalog.Result{Code: api.CodeOf(err)}, err)
 	case stepLost, stepRestored:

@@ -154,6 +154,29 @@ func TestDo_UnexpectedFailure(t *testing.T) {
 	})
 }
 
+// Nodes that refuse at once, as all do without a leader, are asked with pauses in
+// between, not in a loop.
+func TestDo_RefusedEverywhere(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, 3)
+		c := f.client(WithTimeout(5 * time.Second))
+		if _, err := allocate(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		f.hook(func(*fakeNode, any) error {
+			if asked++; asked > 1000 { // virtual time would stand still for ever
+				return nil
+			}
+			return &api.NotLeaderError{}
+		}, nil)
+		_, err := allocate(t.Context(), c)
+		if err == nil || asked > 100 {
+			t.Errorf("asked %d times in 5 s: %v", asked, err)
+		}
+	})
+}
+
 // The deadline of a command that was never sent ends it without harm.
 func TestDo_NeverSent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
