@@ -6,17 +6,20 @@ LINT     := $(TOOL) golangci-lint
 BUF      := $(TOOL) buf
 
 PKGS     ?= ./...
-# How long each fuzz target runs, how long torture runs, and the seed to repeat.
-FUZZTIME    ?= 10s
-TORTURETIME ?= 5m
-SEED        ?=
+# How long each fuzz target runs, and the seed to repeat scripts with.
+FUZZTIME ?= 10s
+SEED     ?= 1
+# What scripts run on: sim (virtual time), proc (real processes) or both.
+RUNNER   ?= sim
+# Where failing runs leave their histories.
+KEEP     ?= $(CURDIR)/bin/histories
 
 # Modules of their own beside the main one, once they exist.
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test race scripts torture fuzz golden bench bench-peers bench-smoke lint fmt fmt-check vet check cross generate demo clean
+.PHONY: help build test race scripts fuzz golden bench bench-peers bench-smoke lint fmt fmt-check vet check cross generate demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,12 +35,8 @@ test: ## run all tests that need no other process (under a minute)
 race: ## run all tests under the race detector
 	$(GO) test -race -timeout 12m $(PKGS)
 
-scripts: ## run testdata/scripts, in virtual time and against real processes
-	$(GO) test -count=1 -timeout 10m ./internal/... -run TestScripts
-
-torture: ## run random faults for TORTURETIME, repeatable with SEED
-	STAVE_TORTURE_TIME=$(TORTURETIME) STAVE_SEED=$(SEED) \
-		$(GO) test -race -count=1 -timeout 0 ./internal/... -run TestTorture -v
+scripts: ## run testdata/scripts in virtual time, or with RUNNER=proc against processes
+	$(GO) test -count=1 -timeout 30m ./cmd/stave -run 'TestScripts$$' -runner $(RUNNER) -seed $(SEED) -keep $(KEEP)
 
 fuzz: ## run every fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -28,6 +29,8 @@ type app struct {
 	env       func(string) (string, bool)
 	// atTerminal says that in is one; else it is looked at.
 	atTerminal bool
+	// dial replaces how connections to nodes are made; nil: TCP.
+	dial func(ctx context.Context, addr string) (net.Conn, error)
 
 	output      outputFlag
 	endpoints   []string

@@ -28,7 +28,11 @@ type session struct {
 // STAVE_ENDPOINTS, else the default one.
 func (a *app) connect() (*session, error) {
 	endpoints, from := a.addresses()
-	c, err := client.New(endpoints)
+	var opts []client.Option
+	if a.dial != nil {
+		opts = append(opts, client.WithDialer(a.dial))
+	}
+	c, err := client.New(endpoints, opts...)
 	if err != nil {
 		return nil, usagef("%s: %s", from, err)
 	}
