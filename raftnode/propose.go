@@ -3,6 +3,7 @@ package raftnode
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -131,6 +132,7 @@ func endsStream(err error) bool {
 type pending struct {
 	n    *Node
 	e    *engine
+	l    *leadership // it was proposed under
 	kind catalog.Kind
 	p    *proposal
 }
@@ -152,19 +154,36 @@ func (n *Node) begin(l *leadership, env catalog.Envelope, cmd catalog.Command) (
 	if err != nil {
 		return nil, n.notLeader()
 	}
-	return &pending{n: n, e: e, kind: cmd.Kind(), p: p}, nil
+	return &pending{n: n, e: e, l: l, kind: cmd.Kind(), p: p}, nil
 }
 
-// wait returns the outcome, or ErrOutcomeUnknown when ctx ends first.
+// wait returns the outcome, or ErrOutcomeUnknown when ctx ends first, or when the
+// node stopped leading and raft, which may hang in the disk, does not say what
+// became of the command. A caller can then ask the next leader.
 func (p *pending) wait(ctx context.Context) (catalog.Result, error) {
 	select {
 	case <-p.p.done:
 		return p.settled()
+	case <-p.l.ended:
+		return p.waitEnded(ctx)
 	case <-p.e.gone:
 		return catalog.Result{}, outcomeUnknown("propose "+p.kind.String(), ErrClosed)
 	case <-ctx.Done():
 		return catalog.Result{}, outcomeUnknown("propose "+p.kind.String(), context.Cause(ctx))
 	}
+}
+
+func (p *pending) waitEnded(ctx context.Context) (catalog.Result, error) {
+	timer := time.NewTimer(answerTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.p.done:
+		return p.settled()
+	case <-timer.C:
+	case <-p.e.gone:
+	case <-ctx.Done():
+	}
+	return catalog.Result{}, outcomeUnknown("propose "+p.kind.String(), errors.New("the node leads no more"))
 }
 
 // settled is where raft's vocabulary stops; no fate is guessed.
