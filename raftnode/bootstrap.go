@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/stavedb/stave/internal/failpoint"
 	"github.com/stavedb/stave/internal/raftnet"
 )
 
@@ -191,17 +192,35 @@ func (e *engine) bootstrap(id identity) error {
 	if len(id.Initial) == 0 {
 		return nil
 	}
-	has, err := raft.HasExistingState(e.stores.Log(), e.stores.Stable(), e.snaps)
-	if err != nil || has {
+	last, err := e.stores.Log().LastIndex()
+	if err != nil {
+		return fmt.Errorf("last index of the log: %w", err)
+	}
+	snapshot, _, err := e.snaps.newest()
+	if err != nil || last > 0 || snapshot > 0 {
 		return err
 	}
 	var conf raft.Configuration
 	for _, node := range slices.Sorted(maps.Keys(id.Initial)) {
 		conf.Servers = append(conf.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(node), Address: raft.ServerAddress(node)})
 	}
-	if err := raft.BootstrapCluster(e.raftConfig(), e.stores.Log(), e.stores.Stable(), e.snaps, nil, conf); err != nil {
+	failpoint.Hit(failpoint.BootstrapBegin)
+	// Raft's own bootstrap takes a term for a log: killed between the two it would
+	// never be finished. Every initial member writes the same entry.
+	term, err := e.currentTerm()
+	if err != nil {
+		return err
+	}
+	if term == 0 {
+		if err := e.stores.Stable().SetUint64([]byte(termKey), 1); err != nil {
+			return fmt.Errorf("bootstrap: %w", err)
+		}
+	}
+	first := &raft.Log{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: raft.EncodeConfiguration(conf)}
+	if err := e.stores.Log().StoreLog(first); err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
+	failpoint.Hit(failpoint.BootstrapDone)
 	return nil
 }
 

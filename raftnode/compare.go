@@ -13,6 +13,7 @@ import (
 
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/fsm"
+	"github.com/stavedb/stave/internal/failpoint"
 	"github.com/stavedb/stave/snapshots"
 )
 
@@ -43,8 +44,10 @@ type machine struct {
 // Restore implements raft.FSM. Raft calls it while it opens, and on its goroutine
 // for the state machine.
 func (m *machine) Restore(source io.ReadCloser) error {
+	failpoint.Hit(failpoint.RestoreBegin)
 	err := m.FSM.Restore(source)
 	m.notRestored = err
+	failpoint.Hit(failpoint.RestoreDone)
 	return err
 }
 

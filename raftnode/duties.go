@@ -31,7 +31,7 @@ type duty struct {
 }
 
 func duties() []duty {
-	return []duty{
+	return append(nextDuties(), []duty{
 		{"expire", expireInterval, byNode((*Node).dutyExpire)},
 		{"assign", dutyInterval, byNode((*Node).dutyAssign)},
 		{"purge", dutyInterval, byNode((*Node).dutyPurge)},
@@ -41,7 +41,7 @@ func duties() []duty {
 		{"checksum", dutyInterval, byNode((*Node).dutyChecksum)},
 		{"compare", dutyInterval, byNode((*Node).dutyCompare)},
 		{"auto_partition", dutyInterval, dutyAutoPartition()},
-	}
+	}...)
 }
 
 // byNode makes a method of the node a duty.

@@ -162,14 +162,25 @@ func (e *engine) checkStarted(id identity) error {
 		term = max(term, l.Term)
 	}
 	// A node that forgot its term and vote could vote twice in one term.
-	current, err := e.stores.Stable().GetUint64([]byte("CurrentTerm"))
-	if err != nil && err.Error() != "not found" { // as raft itself asks
-		return fmt.Errorf("current term: %w", err)
+	current, err := e.currentTerm()
+	if err != nil {
+		return err
 	}
 	if current < term {
 		return forgot(e.cfg, fmt.Sprintf("term %d in the stable store is below term %d of log or snapshot", current, term))
 	}
 	return nil
+}
+
+const termKey = "CurrentTerm" // raft's
+
+// currentTerm is the term raft last wrote, 0 for none.
+func (e *engine) currentTerm() (uint64, error) {
+	term, err := e.stores.Stable().GetUint64([]byte(termKey))
+	if err != nil && err.Error() != "not found" { // as raft itself asks
+		return 0, fmt.Errorf("current term: %w", err)
+	}
+	return term, nil
 }
 
 // forgot is the error for a directory that lost what it must not lose.

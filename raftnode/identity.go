@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/stavedb/stave/catalog"
+	"github.com/stavedb/stave/internal/failpoint"
 )
 
 const (
@@ -173,14 +174,16 @@ func (i identity) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeDurable(filepath.Join(dir, identityFile), data); err != nil {
+	if err := writeDurable(filepath.Join(dir, identityFile), data, failpoint.IdentityWritten); err != nil {
 		return fmt.Errorf("write identity: %w", err)
 	}
+	failpoint.Hit(failpoint.IdentityDone)
 	return nil
 }
 
 // writeDurable writes beside the file, syncs, renames and syncs the directory.
-func writeDurable(path string, data []byte) (err error) {
+// step names the failpoint in front of the rename.
+func writeDurable(path string, data []byte, step string) (err error) {
 	tmp := path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -193,6 +196,7 @@ func writeDurable(path string, data []byte) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
+	failpoint.Hit(step)
 	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/stavedb/stave/catalog"
+	"github.com/stavedb/stave/internal/failpoint"
 )
 
 // answerLeaves is how long the answer to an installed snapshot is given to leave
@@ -32,6 +33,7 @@ func (e *engine) covers(index, term uint64) bool {
 func (e *engine) beforeInstall(uint64, uint64) {
 	last, err := e.stores.Log().LastIndex()
 	e.tail.Store(err != nil || last > 0)
+	failpoint.Hit(failpoint.InstallBegin)
 }
 
 // afterInstall runs when raft has installed a snapshot from the leader, or not.
@@ -44,6 +46,7 @@ func (n *Node) afterInstall(e *engine, index, term uint64, installed bool) {
 		return
 	}
 	n.snaps.installs.Add(1)
+	failpoint.Hit(failpoint.InstallDone)
 	if !e.tail.Load() {
 		return
 	}

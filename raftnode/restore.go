@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/stavedb/stave/catalog"
+	"github.com/stavedb/stave/internal/failpoint"
 	"github.com/stavedb/stave/snapshots"
 )
 
@@ -47,7 +48,10 @@ func (n *Node) Restore(ctx context.Context, r io.Reader) (catalog.Incarnation, e
 	n.resign()
 	defer n.lookAgain()
 	meta := &raft.SnapshotMeta{Version: 1, Index: uint64(st.Revision()), Term: l.term, Size: size}
-	if err := e.raft.Restore(meta, file, restoreTimeout); err != nil {
+	failpoint.Hit(failpoint.UserRestoreBegin)
+	err = e.raft.Restore(meta, file, restoreTimeout)
+	failpoint.Hit(failpoint.UserRestoreDone)
+	if err != nil {
 		if errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) {
 			return catalog.Incarnation{}, n.notLeader()
 		}

@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/stavedb/stave/internal/failpoint"
 	"github.com/stavedb/stave/internal/raftlog"
 )
 
@@ -31,19 +33,11 @@ type foundSnapshot struct {
 // choose decides which snapshot the node starts from, before raft looks at any.
 // That is the newest. A damaged one is set aside if the one before is whole and
 // the log holds everything from there to where the damaged one ended; otherwise
-// the node is refused, for it would start with a hole. What a kill left of an
-// old snapshot that was being removed is removed.
+// the node is refused, for it would start with a hole.
 func (s *snapshotStore) choose(stores *raftlog.Stores, report func(id, action string, err error)) error {
-	found, err := s.find()
+	found, err := s.reap()
 	if err != nil || len(found) == 0 {
 		return err
-	}
-	for len(found) > retainSnapshots {
-		last := found[len(found)-1]
-		if err := os.RemoveAll(s.folder(last.id)); err != nil {
-			return fmt.Errorf("remove old snapshot: %w", err)
-		}
-		found = found[:len(found)-1]
 	}
 	for i := range found {
 		found[i].err = s.check(found[i])
@@ -76,7 +70,7 @@ func (s *snapshotStore) find() ([]foundSnapshot, error) {
 	var out []foundSnapshot
 	for _, e := range entries {
 		f := foundSnapshot{id: e.Name()}
-		if _, err := fmt.Sscanf(f.id, "%d-%d-%d", &f.term, &f.index, &f.ms); !e.IsDir() {
+		if _, err := fmt.Sscanf(f.id, "%d-%d-%d", &f.term, &f.index, &f.ms); !e.IsDir() || strings.HasSuffix(f.id, unfinished) {
 			continue
 		} else if err != nil || f.id != fmt.Sprintf("%d-%d-%d", f.term, f.index, f.ms) {
 			if _, err := os.Stat(filepath.Join(s.folder(f.id), metaFile)); err == nil {
@@ -165,6 +159,7 @@ func (s *snapshotStore) setAside(id, to string) error {
 	if err := os.Rename(s.folder(id), to); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.SnapshotAside)
 	for _, dir := range []string{s.dir, filepath.Dir(to), filepath.Join(s.dir, raftSnapshots)} {
 		if err := syncDir(dir); err != nil {
 			return err

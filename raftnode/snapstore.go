@@ -8,12 +8,16 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/stavedb/stave/internal/failpoint"
 )
 
 const (
@@ -31,6 +35,7 @@ const (
 type snapshotStore struct {
 	*raft.FileSnapshotStore
 	dir      string
+	mu       sync.Mutex   // one removal at a time
 	installs atomic.Int64 // snapshots that came from a leader or a restore
 	// onBroken is called when a snapshot that is needed cannot be read.
 	onBroken func(id string, err error)
@@ -51,7 +56,8 @@ func openSnapshots(dir string, log *slog.Logger) (*snapshotStore, error) {
 		}
 		log.Info("removed an unfinished snapshot", "name", strings.TrimSuffix(filepath.Base(d), unfinished))
 	}
-	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, retainSnapshots, newHCLog(log))
+	// Raft's own removal deletes the files of a snapshot one by one: see reap.
+	inner, err := raft.NewFileSnapshotStoreWithLogger(dir, math.MaxInt32, newHCLog(log))
 	if err != nil {
 		return nil, fmt.Errorf("open snapshots: %w", err)
 	}
@@ -114,11 +120,12 @@ func (s *snapshotStore) Create(v raft.SnapshotVersion, index, term uint64, c raf
 	dir := s.folder(sink.ID()) + unfinished
 	meta, err := readMeta(dir)
 	if err == nil {
-		err = writeDurable(filepath.Join(dir, metaSum), meta.sum())
+		err = writeDurable(filepath.Join(dir, metaSum), meta.sum(), failpoint.SnapshotSum)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("snapshot meta: %w", err), sink.Cancel())
 	}
+	failpoint.Hit(failpoint.SnapshotCreated)
 	return &snapshotSink{SnapshotSink: sink, s: s}, nil
 }
 
@@ -127,13 +134,40 @@ type snapshotSink struct {
 	s *snapshotStore
 }
 
-// Close finishes the snapshot, which takes the place of a broken one.
+// Close finishes the snapshot, which takes the place of a broken one, and removes
+// those that are too old.
 func (s *snapshotSink) Close() error {
-	err := s.SnapshotSink.Close()
-	if err == nil {
-		s.s.broken.Store(nil)
+	failpoint.Hit(failpoint.SnapshotWritten)
+	if err := s.SnapshotSink.Close(); err != nil {
+		return err
 	}
+	failpoint.Hit(failpoint.SnapshotDone)
+	s.s.broken.Store(nil)
+	_, err := s.s.reap()
 	return err
+}
+
+// reap removes all but the newest snapshots and returns those. One that is being
+// removed is no snapshot any more, whenever that ends.
+func (s *snapshotStore) reap() ([]foundSnapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, err := s.find()
+	if err != nil {
+		return nil, err
+	}
+	for len(found) > retainSnapshots {
+		dir := s.folder(found[len(found)-1].id)
+		if err := os.Rename(dir, dir+unfinished); err != nil {
+			return nil, fmt.Errorf("remove old snapshot: %w", err)
+		}
+		failpoint.Hit(failpoint.SnapshotReap)
+		if err := os.RemoveAll(dir + unfinished); err != nil {
+			return nil, fmt.Errorf("remove old snapshot: %w", err)
+		}
+		found = found[:len(found)-1]
+	}
+	return found, nil
 }
 
 // snapshotMeta is what raft writes of a snapshot.

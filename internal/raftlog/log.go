@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/stavedb/stave/internal/failpoint"
 )
 
 const (
@@ -175,9 +177,11 @@ func (s *diskLogStore) appendJob(logs []*raft.Log) *job[logFile] {
 		if err := follows(s.acked.index, logs); err != nil {
 			return err
 		}
+		failpoint.Hit(failpoint.AppendBegin)
 		if err := f.StoreLogs(sealed); err != nil {
 			return err
 		}
+		failpoint.Hit(failpoint.AppendDone)
 		if err := s.faults.After(OpAppend); err != nil {
 			return err
 		}
@@ -282,9 +286,11 @@ func (s *diskLogStore) deleteChunk(f logFile, lo, hi uint64, again bool) (more b
 	default:
 		lo, more = hi-s.chunk+1, true
 	}
+	failpoint.Hit(failpoint.DeleteBegin)
 	if err := f.DeleteRange(lo, hi); err != nil {
 		return false, err
 	}
+	failpoint.Hit(failpoint.DeleteDone)
 	if err := s.faults.After(OpDelete); err != nil {
 		return false, err
 	}
@@ -311,9 +317,11 @@ func (s *diskLogStore) empty(f logFile, lo, hi uint64) error {
 		hi -= s.chunk
 		s.progress()
 	}
+	failpoint.Hit(failpoint.EmptyBegin)
 	if err := f.DeleteRange(lo, hi); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.EmptyDone)
 	if err := s.faults.After(OpDelete); err != nil {
 		return err
 	}

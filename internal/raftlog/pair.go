@@ -10,6 +10,8 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/stavedb/stave/internal/failpoint"
 )
 
 // pairKey is where both stores keep the random bytes that make them a pair.
@@ -41,6 +43,7 @@ func (s *Stores) pair() error {
 		if err := s.log.disk.read(func(f logFile) error { return f.Set(pairKey, own) }); err != nil {
 			return err
 		}
+		failpoint.Hit(failpoint.PairWritten)
 	case len(other) == 0:
 		// The log is marked first: a kill in between leaves this, in stores that
 		// hold nothing.
@@ -94,6 +97,7 @@ func (f *walFiler) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
 	if err := syncDir(f.dir); err != nil { // the note must not outlive the file
 		return nil, errors.Join(err, w.Close())
 	}
+	failpoint.Hit(failpoint.SegmentWritten)
 	if err := f.meta.SetStable(tailKey, segmentNote(info)); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}

@@ -5,6 +5,8 @@ import (
 	"runtime"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/stavedb/stave/internal/failpoint"
 )
 
 // stableFile is what raft-boltdb offers of it.
@@ -34,9 +36,11 @@ func (s *stableStore) SetUint64(key []byte, val uint64) error {
 
 func (s *stableStore) put(set func(stableFile) error) error {
 	err := s.write(OpSet, func(f stableFile, _ bool) error {
+		failpoint.Hit(failpoint.StableBegin)
 		if err := set(f); err != nil {
 			return err
 		}
+		failpoint.Hit(failpoint.StableDone)
 		return s.faults.After(OpSet)
 	})
 	if errors.Is(err, ErrClosed) {

@@ -13,6 +13,8 @@ import (
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
 	"go.etcd.io/bbolt"
+
+	"github.com/stavedb/stave/internal/failpoint"
 )
 
 // walMeta is the list of segments that raft-wal loads. Before the library
@@ -29,9 +31,11 @@ func (m *walMeta) CommitState(st types.PersistentState) error {
 	if err := m.faults.Before(OpMeta); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.MetaBegin)
 	if err := m.BoltMetaDB.CommitState(st); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.MetaDone)
 	return m.faults.After(OpMeta)
 }
 
