@@ -19,7 +19,7 @@ MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test race scripts fuzz golden bench bench-peers bench-smoke lint fmt fmt-check vet check cross generate demo clean
+.PHONY: help build test race scripts faults fuzz golden bench bench-peers bench-smoke lint fmt fmt-check vet check cross generate demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ race: ## run all tests under the race detector
 
 scripts: ## run testdata/scripts in virtual time, or with RUNNER=proc against processes
 	$(GO) test -count=1 -timeout 30m ./cmd/stave -run 'TestScripts$$' -runner $(RUNNER) -seed $(SEED) -keep $(KEEP)
+
+faults: ## run processes under kills, pauses, lost power and sick disks (root; 20 minutes)
+	STAVE_FAULTS=1 $(GO) test -count=1 -timeout 60m ./internal/testproc -v
 
 fuzz: ## run every fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)
