@@ -11,6 +11,7 @@ import (
 	stavev1 "github.com/stavedb/stave/api/stave/v1"
 	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/client"
+	"github.com/stavedb/stave/routing"
 )
 
 // Connect to a cluster by a name that stands for its nodes, and ask who leads.
@@ -94,3 +95,53 @@ func ExampleClient_Watch() {
 func loadPosition() (rev catalog.Opt[catalog.Revision], inc catalog.Incarnation) { return rev, inc }
 
 func savePosition(catalog.Revision, catalog.Incarnation) {}
+
+// Send a row to the one server that leads its bucket. The partition is created if
+// it is missing; a stale route is refused, and never sent again.
+func ExampleClient_OpenRouter() {
+	ctx := context.Background()
+	c, err := client.New([]string{"127.0.0.1:7401"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	router, err := c.OpenRouter(ctx, "shop.orders", client.RouterOptions{Create: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer router.Close()
+	row := []routing.Value{routing.Int(1), routing.String("2026-11-30")}
+	route, err := router.Route(ctx, row)
+	for attempt := 1; err == nil; attempt++ {
+		leader, _ := route.Leader()
+		if err = send(leader.Listeners, route.Request()); err == nil {
+			fmt.Println(route.Name(), route.Bucket, "of", route.Count)
+			return
+		}
+		route, err = router.Retry(ctx, route, attempt, err)
+	}
+	log.Fatal(err)
+}
+
+// send stands for a call to a server of buckets, which asks its routing.Guard.
+func send(listeners []string, r routing.Request) error { return nil }
+
+// Rescale a table and tell the lake first.
+func ExampleClient_Rescale() {
+	c, err := client.New([]string{"127.0.0.1:7401"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	res, err := c.Rescale(context.Background(), client.Rescale{
+		Table: "shop.orders", Buckets: 8,
+		Propagate: func(_ context.Context, t *catalog.Table) error {
+			fmt.Println("set the bucket option of", t.Path, "to 8") // whatever it was
+			return nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(res.Count, "buckets at layout epoch", res.Epoch)
+}

@@ -23,7 +23,7 @@ import (
 // state, so that clients, sequences and watermarks follow the real rules, and
 // answers can be replaced or lost at will.
 type fake struct {
-	t   *testing.T
+	t   testing.TB
 	net *memnet.Network
 
 	mu     sync.Mutex
@@ -67,7 +67,7 @@ type (
 	}
 )
 
-func newFake(t *testing.T, size int) *fake {
+func newFake(t testing.TB, size int) *fake {
 	t.Helper()
 	f := &fake{t: t, net: memnet.New(), id: "c1", leader: "n1", state: catalog.NewState(), changed: make(chan struct{})}
 	f.incarnate(1)

@@ -124,6 +124,9 @@ func (c *LayoutCache) WithoutDropped(path, name string, id catalog.PartitionID) 
 	c.change(path, func(l *Layout) *Layout { return l.WithoutDropped(name, id) })
 }
 
+// WithoutAll forgets all partitions of a table, as Layout.WithoutAll.
+func (c *LayoutCache) WithoutAll(path string) { c.change(path, (*Layout).WithoutAll) }
+
 func (c *LayoutCache) change(path string, f func(*Layout) *Layout) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -148,6 +148,18 @@ func (l *Layout) Without(id catalog.PartitionID) *Layout {
 	return l.without(gone.Name, id, partitionFloor{revision: l.revision})
 }
 
+// WithoutAll returns a layout that knows no partition, and does not take one from an answer that was read before the
+// layout's revision: what was forgotten or dropped before stays so. A table without partitions has nothing to forget.
+func (l *Layout) WithoutAll() *Layout {
+	if l.whole != nil {
+		return l
+	}
+	out := *l
+	out.parts = &partitionSet{floors: l.parts.floors, floor: max(l.parts.floor, l.revision)}
+	out.complete = false
+	return &out
+}
+
 // WithoutDropped is Without for a partition that is known to be dropped, whether the layout knows it or not: its id,
 // which is never reused, does not come back, while a partition created again under its name may.
 func (l *Layout) WithoutDropped(name string, id catalog.PartitionID) *Layout {

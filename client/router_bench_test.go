@@ -1,0 +1,68 @@
+package client
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stavedb/stave/catalog"
+	"github.com/stavedb/stave/routing"
+)
+
+func benchRouter(b *testing.B, columns []catalog.NewColumn, keys []string, row []routing.Value) {
+	f := newFake(b, 1)
+	var pk []string
+	pk = append(append(pk, keys...), "dt")
+	f.must(catalog.CreateDatabase{Name: "shop"}, catalog.CreateTable{
+		Table: orders, Columns: append(columns, catalog.NewColumn{Name: "dt", Type: "STRING"}),
+		PrimaryKey: pk, PartitionKeys: []string{"dt"}, BucketKeys: keys, Buckets: catalog.Some[int32](16),
+	}, createDTs("2026-11-30"))
+	r := openRouter(b, f.client(), RouterOptions{})
+	row = append(row, routing.String("2026-11-30"))
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Route(ctx, row); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRouter_Int(b *testing.B) {
+	benchRouter(b, []catalog.NewColumn{{Name: "a", Type: "INT"}}, []string{"a"}, []routing.Value{routing.Int(123_456)})
+}
+
+func BenchmarkRouter_ThreeColumns(b *testing.B) {
+	benchRouter(b, []catalog.NewColumn{{Name: "a", Type: "INT"}, {Name: "b", Type: "STRING"}, {Name: "c", Type: "BIGINT"}}, []string{"a", "b", "c"},
+		[]routing.Value{routing.Int(123_456), routing.String("customer-0042"), routing.BigInt(1_698_235_273_182)})
+}
+
+// BenchmarkRouter_Cold resolves 10,000 partitions that exist, over gRPC.
+func BenchmarkRouter_Cold(b *testing.B) { cold(b, true) }
+
+// BenchmarkRouter_ColdCreate resolves 10,000 partitions that do not.
+func BenchmarkRouter_ColdCreate(b *testing.B) { cold(b, false) }
+
+func cold(b *testing.B, exist bool) {
+	const partitions = 10_000
+	rows := make([][]routing.Value, partitions)
+	names := make([]string, partitions)
+	for i := range rows {
+		names[i] = fmt.Sprintf("p%05d", i)
+		rows[i] = rowOf(int32(i), names[i])
+	}
+	for b.Loop() {
+		b.StopTimer()
+		f := newFake(b, 1).keyed(4)
+		if exist {
+			for at := 0; at < partitions; at += 1000 {
+				f.must(createDTs(names[at : at+1000]...))
+			}
+		}
+		r := openRouter(b, f.client(WithTimeout(time.Minute)), RouterOptions{Create: !exist})
+		b.StartTimer()
+		if _, errs := r.RouteAll(b.Context(), rows); errs != nil {
+			b.Fatal(errs)
+		}
+	}
+}
