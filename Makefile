@@ -84,9 +84,11 @@ cross: ## build for the other supported systems
 
 check: fmt-check vet build cross lint race scripts ## everything CI runs
 
-generate: ## write the generated Go of api/stave/v1 beside its .proto files
+generate: ## write the generated Go of api and examples beside its .proto files
 	$(BUF) lint --config tools/buf.yaml
 	$(BUF) generate --config tools/buf.yaml --template tools/buf.gen.yaml --output api
+	$(BUF) lint --config tools/buf.examples.yaml
+	$(BUF) generate --config tools/buf.examples.yaml --template tools/buf.examples.gen.yaml --output examples
 
 demo: build ## show a rescale on a cluster on this machine
 	bash testdata/demo.sh
