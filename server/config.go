@@ -43,7 +43,7 @@ type Config struct {
 	RequestTimeout time.Duration
 	// MaxStreams bounds the concurrent calls of one connection; default 16,384.
 	MaxStreams uint32
-	// MaxWatches bounds the watches of this server, each with a few KiB of
+	// MaxWatches bounds the watches and feeds of this server, each with a few KiB of
 	// memory; default 20,000. More get BUSY.
 	MaxWatches int
 	// MaxMessage bounds one received message, in bytes; default and least value

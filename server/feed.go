@@ -20,43 +20,26 @@ const feedChunk = 512
 // Feed implements pb.PlacementServer.
 func (p *placementService) Feed(r *pb.FeedRequest, out grpc.ServerStreamingServer[pb.FeedResponse]) error {
 	f := &feeder{
-		s: p.s, out: out, feed: feed.New(catalog.ServerID(r.GetServerId())),
+		s: p.s, feed: feed.New(catalog.ServerID(r.GetServerId())),
 		lease: catalog.Lease{ID: catalog.ServerID(r.GetServerId()), Incarnation: catalog.ServerIncarnation(r.GetIncarnation())},
 	}
-	if err := f.begin(r); err != nil {
-		return err
-	}
-	defer f.sub.Close()
-	ctx, cancel := context.WithCancel(out.Context())
-	defer cancel()
-	go func() {
-		select {
-		case <-p.s.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	err := f.run(ctx)
-	if p.s.isClosing() && errors.Is(err, context.Canceled) {
-		return closingError()
-	}
-	return err
+	return p.s.follow(out, &f.sender, func() error { return f.begin(out.Context(), r) }, f.run)
 }
 
 // feeder serves one feed.
 type feeder struct {
+	sender
 	s     *Server
-	out   grpc.ServerStreamingServer[pb.FeedResponse]
 	feed  *feed.Feed
 	lease catalog.Lease
-	sub   *watch.Subscription
-	told  catalog.Revision
+	// snap is told before the events that follow it.
+	snap *catalog.State
 }
 
 // begin goes on from the position asked for if the history still has it, else
 // with a snapshot.
-func (f *feeder) begin(r *pb.FeedRequest) error {
-	v, err := f.s.open(f.out.Context(), nil)
+func (f *feeder) begin(ctx context.Context, r *pb.FeedRequest) error {
+	v, err := f.s.open(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -71,26 +54,26 @@ func (f *feeder) begin(r *pb.FeedRequest) error {
 		err := f.subscribe(o)
 		if err == nil {
 			f.feed.Resume()
-			f.told = o.From
 			return nil
 		}
 		if !errors.Is(err, catalog.ErrCompacted) {
 			return err
 		}
 	}
-	return f.snapshot()
+	return f.beginSnapshot(ctx)
 }
 
-// snapshot tells everything, subscribed from the state that it tells.
-func (f *feeder) snapshot() error {
+// beginSnapshot subscribes from the state that is told first.
+func (f *feeder) beginSnapshot(ctx context.Context) error {
 	var err error
 	for range beginTries {
 		var v view
-		if v, err = f.s.open(f.out.Context(), nil); err != nil {
+		if v, err = f.s.open(ctx, nil); err != nil {
 			return err
 		}
 		if err = f.subscribe(watch.Options{From: v.Revision(), Incarnation: catalog.Some(v.Incarnation())}); err == nil {
-			return f.send(v.State, f.feed.Snapshot(v.State))
+			f.snap = v.State
+			return nil
 		}
 		if !errors.Is(err, catalog.ErrCompacted) {
 			return err
@@ -109,6 +92,12 @@ func (f *feeder) subscribe(o watch.Options) error {
 
 // run tells every change until the registration or the call ends.
 func (f *feeder) run(ctx context.Context) error {
+	if f.snap != nil {
+		if err := f.tell(f.snap, f.feed.Snapshot(f.snap)); err != nil {
+			return err
+		}
+		f.snap = nil // what the peer has is no reason to keep a state
+	}
 	for {
 		b, err := f.sub.Next(ctx)
 		if err != nil {
@@ -119,7 +108,7 @@ func (f *feeder) run(ctx context.Context) error {
 			return err
 		}
 		if b.Bookmark() {
-			if err := f.send(st, feed.Step{Revision: b.Revision}); err != nil {
+			if err := f.tell(st, feed.Step{Revision: b.Revision}); err != nil {
 				return err
 			}
 			continue
@@ -133,7 +122,7 @@ func (f *feeder) run(ctx context.Context) error {
 		if !ok {
 			continue
 		}
-		if err := f.send(st, step); err != nil {
+		if err := f.tell(st, step); err != nil {
 			return err
 		}
 	}
@@ -152,9 +141,9 @@ func (f *feeder) concerns(e *catalog.Event) bool {
 	return false
 }
 
-// send tells a step in as many messages as it needs; only the last one has its
+// tell sends a step in as many messages as it needs; only the last one has its
 // revision reached.
-func (f *feeder) send(st *catalog.State, step feed.Step) error {
+func (f *feeder) tell(st *catalog.State, step feed.Step) error {
 	msg := &pb.FeedResponse{Header: f.s.header(st), Snapshot: step.Snapshot, Revision: uint64(step.Revision)}
 	for _, e := range step.Epochs {
 		msg.Epochs = append(msg.Epochs, &pb.TableEpoch{TableId: uint64(e.Table), LayoutEpoch: uint64(e.Epoch)})
@@ -168,14 +157,13 @@ func (f *feeder) send(st *catalog.State, step feed.Step) error {
 	for len(step.Activations) > feedChunk {
 		msg.Activations, step.Activations = activations(step.Activations[:feedChunk]), step.Activations[feedChunk:]
 		msg.More = true
-		if err := f.out.Send(msg); err != nil {
+		if err := f.send(msg); err != nil {
 			return err
 		}
 		msg = &pb.FeedResponse{Header: msg.Header, Revision: msg.Revision}
 	}
 	msg.Activations = activations(step.Activations)
-	f.told = step.Revision
-	return f.out.Send(msg)
+	return f.send(msg)
 }
 
 func activations(list []feed.Activation) []*pb.Activation {

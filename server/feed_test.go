@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -100,5 +101,33 @@ func TestFeed(t *testing.T) {
 		if _, err := s.placement.AckDeletions(ctx, ack); api.CodeOf(api.ErrorFromStatus(status.Convert(err))) != catalog.ErrFenced {
 			t.Errorf("a replaced incarnation acknowledged: %v", err)
 		}
+	})
+}
+
+// A server whose process does not read its feed is cut with BUSY, and a feed
+// counts as one of the streams that a node serves at most.
+func TestFeed_SlowReader(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newServed(t, func(c *Config) { c.MaxWatches = 1 })
+		ctx := timeout(t, time.Minute)
+		inc := must(s.placement.RegisterServer(ctx, &pb.RegisterServerRequest{ServerId: 1, DirectoryId: "d", Listeners: []string{"h:1"}, TtlMs: 600_000}))(t).GetServer().GetIncarnation()
+		stream := must(s.placement.Feed(ctx, &pb.FeedRequest{ServerId: 1, Incarnation: inc}))(t)
+		nextStep(t, stream)
+		_, err := must(s.placement.Feed(ctx, &pb.FeedRequest{ServerId: 1, Incarnation: inc}))(t).Recv()
+		refusedAs(t, err, catalog.ErrBusy)
+		must(s.catalog.CreateDatabase(ctx, &pb.CreateDatabaseRequest{Name: "d"}))(t)
+		many := int32(4096) // more activations than what a stream takes before its peer reads
+		for i := range 40 {
+			must(s.catalog.CreateTable(ctx, &pb.CreateTableRequest{Table: fmt.Sprintf("d.t%d", i), Columns: []*pb.NewColumn{{Name: "a", Type: "INT"}}, Buckets: &many}))(t)
+		}
+		value := make([]byte, 100<<10)
+		for i := range 150 {
+			must(s.kv.Put(ctx, &pb.PutRequest{Key: fmt.Sprintf("k%d", i), Value: value}))(t)
+		}
+		time.Sleep(5 * time.Second)
+		for err = nil; err == nil; {
+			_, err = stream.Recv()
+		}
+		refusedAs(t, err, catalog.ErrBusy)
 	})
 }
