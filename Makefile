@@ -6,8 +6,9 @@ LINT     := $(TOOL) golangci-lint
 BUF      := $(TOOL) buf
 
 PKGS     ?= ./...
-# How long each fuzz target runs, and the seed to repeat scripts with.
+# How long each fuzz target and torture run, and the seed to repeat.
 FUZZTIME ?= 10s
+DURATION ?= 5m
 SEED     ?= 1
 # What scripts run on: sim (virtual time), proc (real processes) or both.
 RUNNER   ?= sim
@@ -19,7 +20,7 @@ MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod))
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build test race scripts faults fuzz golden bench bench-peers bench-smoke lint fmt fmt-check vet check cross generate demo clean
+.PHONY: help build test race scripts torture soak mutants faults fuzz golden bench bench-peers bench-smoke lint fmt fmt-check vet check cross generate demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +41,15 @@ scripts: ## run testdata/scripts in virtual time, or with RUNNER=proc against pr
 
 faults: ## run processes under kills, pauses, lost power and sick disks (root; 20 minutes)
 	STAVE_FAULTS=1 $(GO) test -count=1 -timeout 60m ./internal/testproc -v
+
+torture: ## run random faults against processes for DURATION, with SEED
+	$(GO) test -race -count=1 -timeout 0 ./cmd/stave -run 'TestTorture$$' -v -torture $(DURATION) -seed $(SEED) -keep $(KEEP)
+
+soak: ## torture for four hours, without the race detector
+	$(GO) test -count=1 -timeout 0 ./cmd/stave -run 'TestTorture$$' -v -torture 4h -seed $(SEED) -keep $(KEEP)
+
+mutants: ## plant each bug of testdata/mutants and show that the suite finds it
+	$(GO) test -count=1 -timeout 0 ./cmd/stave -run 'TestMutants$$' -v -mutants
 
 fuzz: ## run every fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)
