@@ -243,9 +243,27 @@ func (j *judge) realTime() {
 	}
 }
 
-// ids wants that no id was given to two callers.
+// ids wants that no id was given to two callers, and that the log executed no
+// allocation that nobody made: a write that failed changed nothing, and one that
+// was sent again was executed once.
 func (j *judge) ids() {
 	given := map[string]map[uint64]bool{}
+	made := 0
+	for i := range j.h.Ops {
+		op := &j.h.Ops[i]
+		if _, ok := op.Command.(catalog.AllocateIDs); ok && (op.Fate == Acked ||
+			op.Fate == Unknown && j.seqs[[2]uint64{uint64(op.Client), op.Sequence}] != 0) {
+			made++
+		}
+	}
+	for i := range j.r.Entries {
+		if _, ok := j.r.Entries[i].Command.(catalog.AllocateIDs); ok && !j.r.Entries[i].Repeat {
+			made--
+		}
+	}
+	if made < 0 {
+		j.problem("the log executed %d allocations that no caller knows of", -made)
+	}
 	for i := range j.h.Ops {
 		op := &j.h.Ops[i]
 		c, ok := op.Command.(catalog.AllocateIDs)

@@ -105,12 +105,18 @@ func (r *Replay) problem(format string, args ...any) {
 func (r *Replay) execute(e *Entry, batch *catalog.Batch, model *naive, env catalog.Envelope, cmd catalog.Command) {
 	placeable := isPlaceable(batch.View())
 	dead := r.leases(batch.View(), env, cmd)
+	fenced := staleChanges(batch.View(), cmd)
 	var event *catalog.Event
 	e.Result, event = batch.Apply(catalog.Revision(e.Index), env, cmd)
 	if a, known := model.apply(env, cmd, placeable); known {
 		model.checked++
 		if !a.agrees(e.Result) {
 			r.problem("entry %d, %s %+v of client %d sequence %d: catalog says %+v, the naive model %+v", e.Index, cmd.Kind(), cmd, env.Client, env.Sequence, e.Result, a)
+		}
+	}
+	for _, i := range fenced {
+		if i < len(e.Result.Buckets) && e.Result.Buckets[i] == catalog.Done && !e.Repeat {
+			r.problem("entry %d changed the ISR of bucket %d under epochs that were not the current ones", e.Index, i)
 		}
 	}
 	for _, id := range dead {
@@ -157,6 +163,23 @@ func (r *Replay) leases(s *catalog.State, env catalog.Envelope, cmd catalog.Comm
 	for _, e := range x.Servers {
 		if v, ok := s.Server(e.ID); ok && v.Live && now-v.Renewed < v.TTL {
 			out = append(out, e.ID)
+		}
+	}
+	return out
+}
+
+// staleChanges returns the changes of an AdjustISR whose epochs are not the
+// bucket's.
+func staleChanges(s *catalog.State, cmd catalog.Command) []int {
+	c, ok := cmd.(catalog.AdjustISR)
+	if !ok {
+		return nil
+	}
+	var out []int
+	for i, ch := range c.Changes {
+		b, _, ok := s.Bucket(ch.Bucket)
+		if ok && (b.LeaderEpoch != ch.LeaderEpoch || b.BucketEpoch != ch.BucketEpoch) {
+			out = append(out, i)
 		}
 	}
 	return out

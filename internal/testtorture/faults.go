@@ -24,7 +24,9 @@ var faults = []fault{
 		return t.kill(ids[:len(ids)/2+1]...)
 	}},
 	{name: "kill all", do: func(_ context.Context, t *torturer) error { return t.kill(t.c.Nodes()...) }},
-	{name: "stop any", do: func(ctx context.Context, t *torturer) error { return t.gone(func(id string) error { return t.c.Stop(ctx, id) }, t.any()) }},
+	{name: "stop any", do: func(ctx context.Context, t *torturer) error {
+		return t.gone(func(id string) error { return t.c.Stop(ctx, id) }, t.any())
+	}},
 	{name: "restart twice", do: func(ctx context.Context, t *torturer) error {
 		id := t.any()
 		for range 2 {
