@@ -34,6 +34,7 @@ type Client struct {
 	session *session
 	metrics *metrics
 	batch   *batcher
+	reads   *readBatcher
 	results outcomes
 	once    sync.Once
 }
@@ -56,7 +57,7 @@ func New(endpoints []string, opts ...Option) (*Client, error) {
 	}
 	c.pool = newPool(&c.cfg, eps)
 	c.session = &session{name: cfg.name, logger: cfg.logger, register: c.register, spawn: c.spawn}
-	c.batch = newBatcher(c)
+	c.batch, c.reads = newBatcher(c), newReadBatcher(c)
 	return c, nil
 }
 

@@ -20,6 +20,14 @@
 // deadline ended, the client's record expired, or the cluster was restored. Any
 // other error of a write says that nothing was changed.
 //
+// # Batching
+//
+// Commands of Do that are issued while others are on their way leave together on
+// one stream, and so do linearizable reads of one object (a key, database, table,
+// partition or layout) on another; those of a batch are answered from one state.
+// No timer holds one back. 8,192 of each may wait or be on their way; more callers
+// wait for their turn. State and the metrics show how many there are.
+//
 // # Exactly once
 //
 // The client registers with the first write. The watermark that the cluster is

@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stavedb/stave/api"
@@ -97,7 +98,7 @@ func (t *trace) attempt(addr string) {
 
 // fail makes the final error of a call that changed nothing.
 func (t *trace) fail(cause error) error {
-	e := &CallError{Method: t.method, Code: catalog.ErrUnavailable, Attempts: t.attempts, Addresses: t.addrs, Last: t.last, Cause: cause}
+	e := &CallError{Method: t.method, Code: catalog.ErrUnavailable, Attempts: t.attempts, Addresses: slices.Clone(t.addrs), Last: t.last, Cause: cause}
 	var rpc *api.RPCError
 	if t.last != nil && !errors.As(t.last, &rpc) {
 		if code := api.CodeOf(t.last); code != catalog.ErrUnknownServerError && code != catalog.ErrOutcomeUnknown {
@@ -110,7 +111,7 @@ func (t *trace) fail(cause error) error {
 // unknown makes the final error of a write that may have been executed.
 func (t *trace) unknown(tk ticket, cause error) error {
 	return &CallError{
-		Method: t.method, Code: catalog.ErrOutcomeUnknown, Attempts: t.attempts, Addresses: t.addrs, Last: t.last, Cause: cause,
+		Method: t.method, Code: catalog.ErrOutcomeUnknown, Attempts: t.attempts, Addresses: slices.Clone(t.addrs), Last: t.last, Cause: cause,
 		Client: tk.client(), Sequence: tk.seq,
 	}
 }

@@ -38,7 +38,9 @@ type fake struct {
 	lose   func(n *fakeNode, req any) bool
 	// batches are the sequences of each message of batch streams.
 	batches [][]uint64
-	changed chan struct{}
+	// readBatches are the sizes of the messages of streams of reads.
+	readBatches []int
+	changed     chan struct{}
 	// cutAfter ends watch streams after that many messages; 0: never.
 	cutAfter func() int
 }
@@ -415,4 +417,46 @@ func (n *fakeCluster) batch(m *pb.CommandsRequest) (*pb.CommandsResponse, error)
 		out.Outcomes = append(out.Outcomes, o)
 	}
 	return out, nil
+}
+
+// Reads answers each message as one batch.
+func (n *fakeCluster) Reads(s grpc.BidiStreamingServer[pb.ReadsRequest, pb.ReadsResponse]) error {
+	for {
+		m, err := s.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		n.f.locked(func() { n.f.readBatches = append(n.f.readBatches, len(m.GetReads())) })
+		out := &pb.ReadsResponse{}
+		n.f.locked(func() { out.Header = n.f.header() })
+		for _, r := range m.GetReads() {
+			o, err := n.readOne(s.Context(), r)
+			if st, ok := status.FromError(err); ok && err != nil {
+				back := api.ErrorFromStatus(st)
+				var rpc *api.RPCError
+				if errors.As(back, &rpc) { // the transport broke
+					return err
+				}
+				o.Outcome = &pb.ReadOutcome_Error{Error: api.ErrorToProto(back)}
+			}
+			out.Outcomes = append(out.Outcomes, o)
+		}
+		if err := s.Send(out); err != nil {
+			return err
+		}
+	}
+}
+
+func (n *fakeCluster) readOne(ctx context.Context, r *pb.Read) (*pb.ReadOutcome, error) {
+	switch q := r.GetRead().(type) {
+	case *pb.Read_Get:
+		a, err := n.Get(ctx, q.Get)
+		return &pb.ReadOutcome{Outcome: &pb.ReadOutcome_Get{Get: a}}, err
+	case *pb.Read_Layout:
+		a, err := n.GetLayout(ctx, q.Layout)
+		return &pb.ReadOutcome{Outcome: &pb.ReadOutcome_Layout{Layout: a}}, err
+	}
+	return &pb.ReadOutcome{}, status.Error(codes.Unimplemented, "no such read")
 }

@@ -16,7 +16,10 @@ import (
 // Invoke makes a unary call; it is what generated stubs use. A write gets the
 // client's id and next sequence, unless it carries a client reference already,
 // and is repeated under it until it is answered or the deadline ends; a read is
-// repeated on other nodes. args is not changed.
+// repeated on other nodes. Linearizable reads of one object are batched, see
+// WithBatching, unless opts or outgoing metadata are given; the header of their
+// answers is shared and must not be changed. args is not changed by Invoke, and
+// must not be by others before it returns.
 func (c *Client) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	ctx, cancel := c.budget(ctx)
 	defer cancel()
@@ -28,6 +31,11 @@ func (c *Client) Invoke(ctx context.Context, method string, args, reply any, opt
 		}
 		return c.write(ctx, method, req, out, opts)
 	case kindRead:
+		if m := c.reads.batched(ctx, args, opts); m != nil {
+			if err := c.reads.do(ctx, method, m, reply); !errors.Is(err, errPlain) {
+				return err
+			}
+		}
 		return c.read(ctx, method, args, reply, opts)
 	default:
 		return c.onceOnly(ctx, method, args, reply, opts)

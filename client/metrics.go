@@ -13,8 +13,10 @@ type metrics struct {
 	retries  *prometheus.CounterVec
 	commands prometheus.Counter
 	batches  prometheus.Counter
-	queued   prometheus.Gauge
-	lookups  *prometheus.CounterVec
+	// reads and readBatches are those of the stream of reads.
+	reads, readBatches prometheus.Counter
+	queued             prometheus.Gauge
+	lookups            *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -31,6 +33,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		batches: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stave_client_batches_total", Help: "Messages sent on the batch stream.",
 		}),
+		reads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stave_client_batched_reads_total", Help: "Reads sent on the stream of reads, repetitions included.",
+		}),
+		readBatches: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stave_client_read_batches_total", Help: "Messages sent on the stream of reads.",
+		}),
 		queued: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stave_client_queued_commands", Help: "Commands that wait for the batch stream.",
 		}),
@@ -43,7 +51,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	return m, errors.Join(
 		share(reg, &m.attempts), share(reg, &m.retries), share(reg, &m.commands),
-		share(reg, &m.batches), share(reg, &m.queued), share(reg, &m.lookups))
+		share(reg, &m.batches), share(reg, &m.reads), share(reg, &m.readBatches), share(reg, &m.queued), share(reg, &m.lookups))
 }
 
 // share registers a collector, or takes the one another client registered.

@@ -124,8 +124,9 @@ func WithTracerProvider(tp oteltrace.TracerProvider) Option {
 	}
 }
 
-// WithBatching says whether Do sends commands that are waiting at the same time
-// together on one stream. Default true.
+// WithBatching says whether commands of Do, and linearizable reads of one
+// object, that are issued while others are on their way are sent together on one
+// stream each. Default true.
 func WithBatching(on bool) Option {
 	return func(c *config) error {
 		c.batching = on

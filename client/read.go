@@ -43,6 +43,9 @@ func In(i catalog.Incarnation) ReadOption {
 }
 
 func consistency(opts []ReadOption) *pb.Consistency {
+	if len(opts) == 0 {
+		return nil // the default
+	}
 	var c api.Consistency
 	for _, o := range opts {
 		o(&c)

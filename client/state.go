@@ -32,6 +32,9 @@ type State struct {
 	Open, Watermark uint64
 	// Queued commands wait for the batch stream, Sent ones for their outcome on it.
 	Queued, Sent int
+	// ReadsQueued wait for the stream of reads, ReadsSent for their answer on it;
+	// at 8,192 together reads wait for their turn.
+	ReadsQueued, ReadsSent int
 	// Pending writes timed out and are asked for in the background.
 	Pending int
 }
@@ -61,6 +64,7 @@ func (c *Client) State() State {
 		s.Open, s.Watermark = reg.open()
 	}
 	s.Queued, s.Sent = c.batch.counts()
+	s.ReadsQueued, s.ReadsSent = c.reads.counts()
 	s.Pending = c.results.pending()
 	return s
 }
@@ -80,7 +84,8 @@ func (s State) String() string {
 			b.WriteString("not connected\n")
 		}
 	}
-	fmt.Fprintf(&b, "client %d (registration %d): %d open above %d, %d queued, %d sent, %d pending\n",
-		s.Client, s.Registrations, s.Open, s.Watermark, s.Queued, s.Sent, s.Pending)
+	fmt.Fprintf(&b, "client %d (registration %d): %d open above %d, %d queued, %d sent, %d pending, reads: %d queued, %d sent\n",
+		s.Client, s.Registrations, s.Open, s.Watermark, s.Queued, s.Sent, s.Pending,
+		s.ReadsQueued, s.ReadsSent)
 	return b.String()
 }

@@ -45,11 +45,11 @@ func (c *catalogService) DropDatabase(ctx context.Context, r *pb.DropDatabaseReq
 
 // GetDatabase implements pb.CatalogServer.
 func (c *catalogService) GetDatabase(ctx context.Context, r *pb.GetDatabaseRequest) (*pb.DatabaseResponse, error) {
+	return answer(ctx, c.s, r, getDatabase)
+}
+
+func getDatabase(v view, r *pb.GetDatabaseRequest) (*pb.DatabaseResponse, error) {
 	if err := catalog.CheckDatabaseName(r.GetName()); err != nil {
-		return nil, err
-	}
-	v, err := c.s.read(ctx, r.GetConsistency())
-	if err != nil {
 		return nil, err
 	}
 	d, err := findDatabase(v.State, r.GetName())

@@ -39,12 +39,12 @@ func (k *kvService) AllocateIDs(ctx context.Context, r *pb.AllocateIDsRequest) (
 
 // Get implements pb.KVServer.
 func (k *kvService) Get(ctx context.Context, r *pb.GetRequest) (*pb.GetResponse, error) {
+	return answer(ctx, k.s, r, getKey)
+}
+
+func getKey(v view, r *pb.GetRequest) (*pb.GetResponse, error) {
 	if r.GetKey() == "" {
 		return nil, refuse(catalog.ErrInvalidArgument, "key is empty, want 1 to %d bytes", catalog.MaxKeyBytes)
-	}
-	v, err := k.s.read(ctx, r.GetConsistency())
-	if err != nil {
-		return nil, err
 	}
 	row, ok := v.KeyValue(r.GetKey())
 	if !ok {

@@ -15,15 +15,15 @@ const maxLayout = 4096
 
 // GetLayout implements pb.CatalogServer.
 func (c *catalogService) GetLayout(ctx context.Context, r *pb.GetLayoutRequest) (*pb.GetLayoutResponse, error) {
+	return answer(ctx, c.s, r, getLayout)
+}
+
+func getLayout(v view, r *pb.GetLayoutRequest) (*pb.GetLayoutResponse, error) {
 	if n := len(r.GetNames()) + len(r.GetPartitionIds()); n > maxLayout {
 		return nil, &catalog.Error{
 			Code: catalog.ErrTooLarge, Limit: maxLayout, Size: uint64(n),
 			Message: "names and partition_ids are more than 4096 together",
 		}
-	}
-	v, err := c.s.read(ctx, r.GetConsistency())
-	if err != nil {
-		return nil, err
 	}
 	t, err := findTable(v.State, r.GetTable(), r.TableId)
 	if err != nil {

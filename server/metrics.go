@@ -19,6 +19,8 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	commands prometheus.Counter
+	reads    prometheus.Counter
+	rounds   prometheus.Counter
 	watches  prometheus.Gauge
 	events   prometheus.Counter
 	cut      prometheus.Counter
@@ -37,6 +39,12 @@ func newMetrics(reg prometheus.Registerer, node string) (*metrics, error) {
 		}, []string{"method"}),
 		commands: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stave_server_stream_commands_total", Help: "Commands received on batch streams.", ConstLabels: labels,
+		}),
+		reads: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stave_server_stream_reads_total", Help: "Reads received on streams of reads.", ConstLabels: labels,
+		}),
+		rounds: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stave_server_stream_read_batches_total", Help: "Batches in which reads of streams were answered.", ConstLabels: labels,
 		}),
 		watches: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stave_server_watches", Help: "Watches that are open.", ConstLabels: labels,
@@ -67,7 +75,7 @@ func newMetrics(reg prometheus.Registerer, node string) (*metrics, error) {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.requests, m.duration, m.commands, m.watches, m.events, m.cut}
+	return []prometheus.Collector{m.requests, m.duration, m.commands, m.reads, m.rounds, m.watches, m.events, m.cut}
 }
 
 func (m *metrics) unregister() {

@@ -44,10 +44,10 @@ func (c *catalogService) DropPartitions(ctx context.Context, r *pb.DropPartition
 
 // GetPartition implements pb.CatalogServer.
 func (c *catalogService) GetPartition(ctx context.Context, r *pb.GetPartitionRequest) (*pb.PartitionResponse, error) {
-	v, err := c.s.read(ctx, r.GetConsistency())
-	if err != nil {
-		return nil, err
-	}
+	return answer(ctx, c.s, r, getPartition)
+}
+
+func getPartition(v view, r *pb.GetPartitionRequest) (*pb.PartitionResponse, error) {
 	t, err := findTable(v.State, r.GetTable(), r.TableId)
 	if err != nil {
 		return nil, err

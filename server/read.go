@@ -35,6 +35,19 @@ func (s *Server) read(ctx context.Context, want *pb.Consistency) (view, error) {
 	return v, nil
 }
 
+// consistent is a request that says which state it wants.
+type consistent interface{ GetConsistency() *pb.Consistency }
+
+// answer answers a unary read from the state that it asks for.
+func answer[R consistent, A any](ctx context.Context, s *Server, r R, from func(view, R) (A, error)) (A, error) {
+	v, err := s.read(ctx, r.GetConsistency())
+	if err != nil {
+		var none A
+		return none, err
+	}
+	return from(v, r)
+}
+
 // open is read for the beginning of a stream, which has no deadline of its own.
 func (s *Server) open(ctx context.Context, want *pb.Consistency) (view, error) {
 	ctx, cancel := s.bounded(ctx)

@@ -50,10 +50,10 @@ func (c *catalogService) DropTable(ctx context.Context, r *pb.DropTableRequest) 
 
 // GetTable implements pb.CatalogServer.
 func (c *catalogService) GetTable(ctx context.Context, r *pb.GetTableRequest) (*pb.TableResponse, error) {
-	v, err := c.s.read(ctx, r.GetConsistency())
-	if err != nil {
-		return nil, err
-	}
+	return answer(ctx, c.s, r, getTable)
+}
+
+func getTable(v view, r *pb.GetTableRequest) (*pb.TableResponse, error) {
 	t, err := findTable(v.State, r.GetTable(), r.TableId)
 	if err != nil {
 		return nil, err

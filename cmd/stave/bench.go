@@ -24,6 +24,7 @@ type benchFlags struct {
 	workers   int
 	duration  time.Duration
 	valueSize int
+	batch     bool
 }
 
 // benchKinds are the operations that can be measured, in the order they run.
@@ -33,8 +34,9 @@ func (a *app) benchCommand() *cobra.Command {
 	var f benchFlags
 	c := &cobra.Command{
 		Use: "bench", Short: "Measure writes, reads and rescales", Args: exactArgs(0),
-		Long: `Measure how many calls a second the cluster answers and how long they take, one gRPC
-call per operation. It works in a database and keys of its own, and removes them.
+		Long: `Measure how many operations a second the cluster answers and how long they take, one
+gRPC call each; with --batch all callers share one client, which sends what is waiting
+together. It works in a database and keys of its own, and removes them.
 
 kv puts a key, partition creates a partition, rescale sets a table's bucket count,
 read gets a database at the level of --consistency.`,
@@ -49,6 +51,7 @@ read gets a database at the level of --consistency.`,
 	c.Flags().StringSliceVar(&f.kinds, "kind", benchKinds, "what to measure: kv, partition, rescale, read")
 	c.Flags().IntVar(&f.workers, "clients", 16, "how many callers work at once")
 	c.Flags().DurationVar(&f.duration, "duration", 5*time.Second, "how long to measure each kind")
+	c.Flags().BoolVar(&f.batch, "batch", false, "share one client that batches kv, partition and linearizable read")
 	c.Flags().IntVar(&f.valueSize, "value-size", 128, "bytes of a value, with kv")
 	return c
 }
@@ -131,6 +134,13 @@ type bencher struct {
 }
 
 func (b *bencher) open(context.Context) error {
+	if b.flags.batch {
+		s, err := b.app.connectWith()
+		if err == nil {
+			b.sessions = append(b.sessions, s)
+		}
+		return err
+	}
 	for range (b.flags.workers + workersPerClient - 1) / workersPerClient {
 		s, err := b.app.connect()
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 )
 
 // benchRescales is how many different counts rescales go through.
@@ -91,11 +92,24 @@ func (b *bencher) operation(kind string, worker int) func(context.Context, int) 
 	switch kind {
 	case "kv":
 		value := make([]byte, b.flags.valueSize)
+		if b.flags.batch {
+			return func(ctx context.Context, _ int) error {
+				_, err := s.Do(ctx, catalog.PutKV{Key: b.key(worker), Value: value})
+				return err
+			}
+		}
 		return func(ctx context.Context, _ int) error {
 			_, err := s.kv.Put(ctx, &pb.PutRequest{Key: b.key(worker), Value: value})
 			return err
 		}
 	case "partition":
+		if b.flags.batch {
+			return func(ctx context.Context, n int) error {
+				spec := catalog.PartitionSpec{{Key: "p", Value: fmt.Sprintf("w%d_%d", worker, n)}}
+				_, err := s.Do(ctx, catalog.CreatePartitions{Table: b.table(), Specs: []catalog.PartitionSpec{spec}})
+				return err
+			}
+		}
 		return func(ctx context.Context, n int) error {
 			spec := &pb.PartitionSpec{Values: []*pb.Property{{Key: "p", Value: fmt.Sprintf("w%d_%d", worker, n)}}}
 			_, err := s.catalog.CreatePartitions(ctx, &pb.CreatePartitionsRequest{Table: b.table(), Specs: []*pb.PartitionSpec{spec}})

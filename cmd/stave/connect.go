@@ -25,10 +25,11 @@ type session struct {
 }
 
 // connect opens a session to the endpoints of the flag, else of
-// STAVE_ENDPOINTS, else the default one.
-func (a *app) connect() (*session, error) {
+// STAVE_ENDPOINTS, else the default one. Each operation is a call of its own.
+func (a *app) connect() (*session, error) { return a.connectWith(client.WithBatching(false)) }
+
+func (a *app) connectWith(opts ...client.Option) (*session, error) {
 	endpoints, from := a.addresses()
-	var opts []client.Option
 	if a.dial != nil {
 		opts = append(opts, client.WithDialer(a.dial))
 	}

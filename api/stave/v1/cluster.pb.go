@@ -923,7 +923,7 @@ var File_stave_v1_cluster_proto protoreflect.FileDescriptor
 
 const file_stave_v1_cluster_proto_rawDesc = "" +
 	"\n" +
-	"\x16stave/v1/cluster.proto\x12\bstave.v1\x1a\x17stave/v1/commands.proto\x1a\x15stave/v1/header.proto\x1a\x13stave/v1/rows.proto\"H\n" +
+	"\x16stave/v1/cluster.proto\x12\bstave.v1\x1a\x17stave/v1/commands.proto\x1a\x15stave/v1/header.proto\x1a\x14stave/v1/reads.proto\x1a\x13stave/v1/rows.proto\"H\n" +
 	"\rStatusRequest\x127\n" +
 	"\vconsistency\x18\x01 \x01(\v2\x15.stave.v1.ConsistencyR\vconsistency\"\xb1\x02\n" +
 	"\fMemberStatus\x12(\n" +
@@ -992,7 +992,7 @@ const file_stave_v1_cluster_proto_rawDesc = "" +
 	"MemberRole\x12\x1b\n" +
 	"\x17MEMBER_ROLE_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11MEMBER_ROLE_VOTER\x10\x01\x12\x19\n" +
-	"\x15MEMBER_ROLE_NON_VOTER\x10\x022\xf4\x05\n" +
+	"\x15MEMBER_ROLE_NON_VOTER\x10\x022\xb2\x06\n" +
 	"\aCluster\x12;\n" +
 	"\x06Status\x12\x17.stave.v1.StatusRequest\x1a\x18.stave.v1.StatusResponse\x12S\n" +
 	"\x0eRegisterClient\x12\x1f.stave.v1.RegisterClientRequest\x1a .stave.v1.RegisterClientResponse\x12A\n" +
@@ -1003,7 +1003,8 @@ const file_stave_v1_cluster_proto_rawDesc = "" +
 	"\tSetLimits\x12\x1a.stave.v1.SetLimitsRequest\x1a\x17.stave.v1.WriteResponse\x12H\n" +
 	"\fSnapshotSave\x12\x1d.stave.v1.SnapshotSaveRequest\x1a\x17.stave.v1.SnapshotChunk0\x01\x12X\n" +
 	"\x0fSnapshotRestore\x12 .stave.v1.SnapshotRestoreRequest\x1a!.stave.v1.SnapshotRestoreResponse(\x01\x12E\n" +
-	"\bCommands\x12\x19.stave.v1.CommandsRequest\x1a\x1a.stave.v1.CommandsResponse(\x010\x01B/Z-github.com/stavedb/stave/api/stave/v1;stavev1b\x06proto3"
+	"\bCommands\x12\x19.stave.v1.CommandsRequest\x1a\x1a.stave.v1.CommandsResponse(\x010\x01\x12<\n" +
+	"\x05Reads\x12\x16.stave.v1.ReadsRequest\x1a\x17.stave.v1.ReadsResponse(\x010\x01B/Z-github.com/stavedb/stave/api/stave/v1;stavev1b\x06proto3"
 
 var (
 	file_stave_v1_cluster_proto_rawDescOnce sync.Once
@@ -1042,8 +1043,10 @@ var file_stave_v1_cluster_proto_goTypes = []any{
 	(*Incarnation)(nil),               // 19: stave.v1.Incarnation
 	(*SetLimitsRequest)(nil),          // 20: stave.v1.SetLimitsRequest
 	(*CommandsRequest)(nil),           // 21: stave.v1.CommandsRequest
-	(*WriteResponse)(nil),             // 22: stave.v1.WriteResponse
-	(*CommandsResponse)(nil),          // 23: stave.v1.CommandsResponse
+	(*ReadsRequest)(nil),              // 22: stave.v1.ReadsRequest
+	(*WriteResponse)(nil),             // 23: stave.v1.WriteResponse
+	(*CommandsResponse)(nil),          // 24: stave.v1.CommandsResponse
+	(*ReadsResponse)(nil),             // 25: stave.v1.ReadsResponse
 }
 var file_stave_v1_cluster_proto_depIdxs = []int32{
 	15, // 0: stave.v1.StatusRequest.consistency:type_name -> stave.v1.Consistency
@@ -1068,18 +1071,20 @@ var file_stave_v1_cluster_proto_depIdxs = []int32{
 	11, // 19: stave.v1.Cluster.SnapshotSave:input_type -> stave.v1.SnapshotSaveRequest
 	13, // 20: stave.v1.Cluster.SnapshotRestore:input_type -> stave.v1.SnapshotRestoreRequest
 	21, // 21: stave.v1.Cluster.Commands:input_type -> stave.v1.CommandsRequest
-	4,  // 22: stave.v1.Cluster.Status:output_type -> stave.v1.StatusResponse
-	6,  // 23: stave.v1.Cluster.RegisterClient:output_type -> stave.v1.RegisterClientResponse
-	4,  // 24: stave.v1.Cluster.AddMember:output_type -> stave.v1.StatusResponse
-	4,  // 25: stave.v1.Cluster.PromoteMember:output_type -> stave.v1.StatusResponse
-	4,  // 26: stave.v1.Cluster.RemoveMember:output_type -> stave.v1.StatusResponse
-	4,  // 27: stave.v1.Cluster.TransferLeadership:output_type -> stave.v1.StatusResponse
-	22, // 28: stave.v1.Cluster.SetLimits:output_type -> stave.v1.WriteResponse
-	12, // 29: stave.v1.Cluster.SnapshotSave:output_type -> stave.v1.SnapshotChunk
-	14, // 30: stave.v1.Cluster.SnapshotRestore:output_type -> stave.v1.SnapshotRestoreResponse
-	23, // 31: stave.v1.Cluster.Commands:output_type -> stave.v1.CommandsResponse
-	22, // [22:32] is the sub-list for method output_type
-	12, // [12:22] is the sub-list for method input_type
+	22, // 22: stave.v1.Cluster.Reads:input_type -> stave.v1.ReadsRequest
+	4,  // 23: stave.v1.Cluster.Status:output_type -> stave.v1.StatusResponse
+	6,  // 24: stave.v1.Cluster.RegisterClient:output_type -> stave.v1.RegisterClientResponse
+	4,  // 25: stave.v1.Cluster.AddMember:output_type -> stave.v1.StatusResponse
+	4,  // 26: stave.v1.Cluster.PromoteMember:output_type -> stave.v1.StatusResponse
+	4,  // 27: stave.v1.Cluster.RemoveMember:output_type -> stave.v1.StatusResponse
+	4,  // 28: stave.v1.Cluster.TransferLeadership:output_type -> stave.v1.StatusResponse
+	23, // 29: stave.v1.Cluster.SetLimits:output_type -> stave.v1.WriteResponse
+	12, // 30: stave.v1.Cluster.SnapshotSave:output_type -> stave.v1.SnapshotChunk
+	14, // 31: stave.v1.Cluster.SnapshotRestore:output_type -> stave.v1.SnapshotRestoreResponse
+	24, // 32: stave.v1.Cluster.Commands:output_type -> stave.v1.CommandsResponse
+	25, // 33: stave.v1.Cluster.Reads:output_type -> stave.v1.ReadsResponse
+	23, // [23:34] is the sub-list for method output_type
+	12, // [12:23] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -1092,6 +1097,7 @@ func file_stave_v1_cluster_proto_init() {
 	}
 	file_stave_v1_commands_proto_init()
 	file_stave_v1_header_proto_init()
+	file_stave_v1_reads_proto_init()
 	file_stave_v1_rows_proto_init()
 	file_stave_v1_cluster_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}

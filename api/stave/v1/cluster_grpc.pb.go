@@ -29,6 +29,7 @@ const (
 	Cluster_SnapshotSave_FullMethodName       = "/stave.v1.Cluster/SnapshotSave"
 	Cluster_SnapshotRestore_FullMethodName    = "/stave.v1.Cluster/SnapshotRestore"
 	Cluster_Commands_FullMethodName           = "/stave.v1.Cluster/Commands"
+	Cluster_Reads_FullMethodName              = "/stave.v1.Cluster/Reads"
 )
 
 // ClusterClient is the client API for Cluster service.
@@ -71,6 +72,11 @@ type ClusterClient interface {
 	// command was proposed; unanswered ones of a registered client are sent again
 	// with the same sequence.
 	Commands(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CommandsRequest, CommandsResponse], error)
+	// Reads answers batches of linearizable reads: one outcome per read, in order.
+	// Those that arrive while a batch is under way are answered together, from
+	// one state. UNAVAILABLE, when no leader confirmed the state in time, is the
+	// outcome of the batch's reads and ends the stream. Errors: TOO_LARGE.
+	Reads(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ReadsRequest, ReadsResponse], error)
 }
 
 type clusterClient struct {
@@ -196,6 +202,19 @@ func (c *clusterClient) Commands(ctx context.Context, opts ...grpc.CallOption) (
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_CommandsClient = grpc.BidiStreamingClient[CommandsRequest, CommandsResponse]
 
+func (c *clusterClient) Reads(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ReadsRequest, ReadsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Cluster_ServiceDesc.Streams[3], Cluster_Reads_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ReadsRequest, ReadsResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_ReadsClient = grpc.BidiStreamingClient[ReadsRequest, ReadsResponse]
+
 // ClusterServer is the server API for Cluster service.
 // All implementations must embed UnimplementedClusterServer
 // for forward compatibility.
@@ -236,6 +255,11 @@ type ClusterServer interface {
 	// command was proposed; unanswered ones of a registered client are sent again
 	// with the same sequence.
 	Commands(grpc.BidiStreamingServer[CommandsRequest, CommandsResponse]) error
+	// Reads answers batches of linearizable reads: one outcome per read, in order.
+	// Those that arrive while a batch is under way are answered together, from
+	// one state. UNAVAILABLE, when no leader confirmed the state in time, is the
+	// outcome of the batch's reads and ends the stream. Errors: TOO_LARGE.
+	Reads(grpc.BidiStreamingServer[ReadsRequest, ReadsResponse]) error
 	mustEmbedUnimplementedClusterServer()
 }
 
@@ -275,6 +299,9 @@ func (UnimplementedClusterServer) SnapshotRestore(grpc.ClientStreamingServer[Sna
 }
 func (UnimplementedClusterServer) Commands(grpc.BidiStreamingServer[CommandsRequest, CommandsResponse]) error {
 	return status.Error(codes.Unimplemented, "method Commands not implemented")
+}
+func (UnimplementedClusterServer) Reads(grpc.BidiStreamingServer[ReadsRequest, ReadsResponse]) error {
+	return status.Error(codes.Unimplemented, "method Reads not implemented")
 }
 func (UnimplementedClusterServer) mustEmbedUnimplementedClusterServer() {}
 func (UnimplementedClusterServer) testEmbeddedByValue()                 {}
@@ -448,6 +475,13 @@ func _Cluster_Commands_Handler(srv interface{}, stream grpc.ServerStream) error 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Cluster_CommandsServer = grpc.BidiStreamingServer[CommandsRequest, CommandsResponse]
 
+func _Cluster_Reads_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ClusterServer).Reads(&grpc.GenericServerStream[ReadsRequest, ReadsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Cluster_ReadsServer = grpc.BidiStreamingServer[ReadsRequest, ReadsResponse]
+
 // Cluster_ServiceDesc is the grpc.ServiceDesc for Cluster service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -498,6 +532,12 @@ var Cluster_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Commands",
 			Handler:       _Cluster_Commands_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Reads",
+			Handler:       _Cluster_Reads_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},
