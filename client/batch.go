@@ -189,6 +189,12 @@ func (b *batcher) abandon(ctx context.Context, k *command) {
 		b.queue = slices.Delete(b.queue, i, i+1)
 		b.c.metrics.queued.Dec()
 	}
+	if err := b.c.session.unregistered(); err != nil && k.tr.last == nil {
+		k.tr.last = err
+	}
+	if err := b.c.pool.stuck(); err != nil && k.tr.last == nil {
+		k.tr.last = err
+	}
 	b.finish(k, catalog.Result{}, k.tr.fail(cause))
 }
 

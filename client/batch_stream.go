@@ -340,7 +340,7 @@ func (s *batchStream) settle(k *command, o *pb.CommandOutcome) {
 	err := api.ErrorFromProto(o.GetError())
 	step := judge(context.Background(), err)
 	if step != stepDone {
-		k.tr.last = err
+		k.tr.answer(err)
 		s.b.c.metrics.retried(step)
 	}
 	switch step {

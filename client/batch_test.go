@@ -198,3 +198,25 @@ func TestDo_NeverSent(t *testing.T) {
 		}
 	})
 }
+
+// Answers that only send a command elsewhere make the client wait longer and
+// longer, and not go round without a pause.
+func TestDo_PausesWhileRefused(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, 2)
+		c := f.client(WithTimeout(10 * time.Second))
+		if _, err := allocate(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		f.hook(func(*fakeNode, any) error {
+			if n++; n > 1000 {
+				return nil
+			}
+			return &catalog.Error{Code: catalog.ErrUnavailable, Message: "no leader"}
+		}, nil)
+		if _, err := allocate(t.Context(), c); err == nil || n > 200 {
+			t.Errorf("%d attempts in 10 s: %v", n, err)
+		}
+	})
+}

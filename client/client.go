@@ -56,7 +56,7 @@ func New(endpoints []string, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("client metrics: %w", err)
 	}
 	c.pool = newPool(&c.cfg, eps)
-	c.session = &session{name: cfg.name, logger: cfg.logger, register: c.register, spawn: c.spawn}
+	c.session = &session{name: cfg.name, logger: cfg.logger, register: c.register, stuck: c.pool.stuck, spawn: c.spawn}
 	c.batch, c.reads = newBatcher(c), newReadBatcher(c)
 	return c, nil
 }
@@ -84,9 +84,10 @@ func (c *Client) budget(ctx context.Context) (context.Context, context.CancelFun
 }
 
 // register gets a client id. It may be repeated: a record nobody uses expires.
-func (c *Client) register(ctx context.Context, name string) (catalog.ClientID, error) {
+func (c *Client) register(ctx context.Context, name string, heard func(error)) (catalog.ClientID, error) {
 	var res pb.RegisterClientResponse
-	if err := c.read(ctx, pb.Cluster_RegisterClient_FullMethodName, &pb.RegisterClientRequest{Name: name}, &res, nil); err != nil {
+	tr := trace{method: pb.Cluster_RegisterClient_FullMethodName, heard: heard}
+	if err := c.readTraced(ctx, &tr, &pb.RegisterClientRequest{Name: name}, &res, nil); err != nil {
 		return 0, err
 	}
 	if res.GetClientId() == 0 {

@@ -33,6 +33,9 @@ type CallError struct {
 	Sequence uint64
 	// Last is the last answer or failure; nil if there was none.
 	Last error
+	// Answers are the last answer or failure of each address that gave one, in
+	// order of first use.
+	Answers []AddressError
 	// Cause is why the call ended: a context's error, ErrClosed, or nil.
 	Cause error
 }
@@ -62,6 +65,11 @@ func (e *CallError) Error() string {
 	if e.Last != nil {
 		fmt.Fprintf(&b, "; last: %s", e.Last)
 	}
+	for _, a := range e.Answers {
+		if e.Last == nil || a.Err.Error() != e.Last.Error() {
+			fmt.Fprintf(&b, "; %s said: %s", a.Addr, a.Err)
+		}
+	}
 	return b.String()
 }
 
@@ -78,16 +86,44 @@ func (e *CallError) Unwrap() []error {
 	return out
 }
 
+// AddressError is what was last heard from one address.
+type AddressError struct {
+	Addr string
+	Err  error
+}
+
 // trace collects what a call tried.
 type trace struct {
 	method   string
 	attempts int
 	addrs    []string
+	at       string // of the last attempt
 	last     error
+	answers  []AddressError
+	// heard, if there is one, is told every answer that made a call go on.
+	heard func(error)
+}
+
+// answer notes what the last attempt came to.
+func (t *trace) answer(err error) {
+	t.last = err
+	if t.at == "" {
+		return // no node was asked
+	}
+	i := slices.IndexFunc(t.answers, func(a AddressError) bool { return a.Addr == t.at })
+	if i < 0 {
+		t.answers = append(t.answers, AddressError{Addr: t.at, Err: err})
+	} else {
+		t.answers[i].Err = err
+	}
+	if t.heard != nil {
+		t.heard(fmt.Errorf("%s: %w", t.at, err))
+	}
 }
 
 func (t *trace) attempt(addr string) {
 	t.attempts++
+	t.at = addr
 	for _, a := range t.addrs {
 		if a == addr {
 			return
@@ -98,7 +134,7 @@ func (t *trace) attempt(addr string) {
 
 // fail makes the final error of a call that changed nothing.
 func (t *trace) fail(cause error) error {
-	e := &CallError{Method: t.method, Code: catalog.ErrUnavailable, Attempts: t.attempts, Addresses: slices.Clone(t.addrs), Last: t.last, Cause: cause}
+	e := &CallError{Method: t.method, Code: catalog.ErrUnavailable, Attempts: t.attempts, Addresses: slices.Clone(t.addrs), Last: t.last, Answers: slices.Clone(t.answers), Cause: cause}
 	var rpc *api.RPCError
 	if t.last != nil && !errors.As(t.last, &rpc) {
 		if code := api.CodeOf(t.last); code != catalog.ErrUnknownServerError && code != catalog.ErrOutcomeUnknown {
@@ -111,7 +147,7 @@ func (t *trace) fail(cause error) error {
 // unknown makes the final error of a write that may have been executed.
 func (t *trace) unknown(tk ticket, cause error) error {
 	return &CallError{
-		Method: t.method, Code: catalog.ErrOutcomeUnknown, Attempts: t.attempts, Addresses: slices.Clone(t.addrs), Last: t.last, Cause: cause,
+		Method: t.method, Code: catalog.ErrOutcomeUnknown, Attempts: t.attempts, Addresses: slices.Clone(t.addrs), Last: t.last, Answers: slices.Clone(t.answers), Cause: cause,
 		Client: tk.client(), Sequence: tk.seq,
 	}
 }

@@ -90,6 +90,11 @@ func (r *route) again(ctx context.Context) bool {
 // repeated. It reports whether there is time for one.
 func (r *route) after(ctx context.Context, l *link, s step) bool {
 	r.c.metrics.retried(s)
+	return r.follow(ctx, l, s)
+}
+
+// follow is after for calls that are counted elsewhere.
+func (r *route) follow(ctx context.Context, l *link, s step) bool {
 	switch s {
 	case stepElsewhere, stepBroken:
 		return r.elsewhere(ctx, l)
@@ -108,8 +113,11 @@ func (c *Client) closedCause(ctx context.Context) error {
 
 // read repeats a call that changes nothing.
 func (c *Client) read(ctx context.Context, method string, req, reply any, opts []grpc.CallOption) error {
+	return c.readTraced(ctx, &trace{method: method}, req, reply, opts)
+}
+
+func (c *Client) readTraced(ctx context.Context, tr *trace, req, reply any, opts []grpc.CallOption) error {
 	r := route{c: c, leader: linearizable(req)}
-	tr := trace{method: method}
 	unexpected := 0
 	for {
 		l, err := r.next(ctx)
@@ -117,12 +125,12 @@ func (c *Client) read(ctx context.Context, method string, req, reply any, opts [
 			return tr.noNode(ctx, c, err)
 		}
 		tr.attempt(l.addr)
-		err = c.try(ctx, l, method, req, reply, opts)
+		err = c.try(ctx, l, tr.method, req, reply, opts)
 		s := judge(ctx, err)
 		if s == stepDone || s == stepLost || s == stepRestored {
 			return err
 		}
-		tr.last = err
+		tr.answer(err)
 		if s == stepUnclear && unclassified(err) {
 			if unexpected++; unexpected == maxUnexpected {
 				return err
@@ -159,12 +167,12 @@ func (c *Client) onceOnly(ctx context.Context, method string, req, reply any, op
 		s := judge(ctx, err)
 		switch {
 		case s == stepBroken, s == stepUnclear:
-			tr.last = err
+			tr.answer(err)
 			return tr.unknown(ticket{}, c.closedCause(ctx))
 		case s != stepAgain && s != stepElsewhere:
 			return err
 		}
-		tr.last = err
+		tr.answer(err)
 		if !r.after(ctx, l, s) {
 			return tr.fail(c.closedCause(ctx))
 		}

@@ -22,7 +22,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		attempts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "stave_client_attempts_total", Help: "Attempts of unary calls, the first ones included.",
+			Name: "stave_client_attempts_total", Help: "Attempts of unary calls and of reads on the stream, the first ones included.",
 		}),
 		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stave_client_retries_total", Help: "Answers after which a call was made again, by what they said.",

@@ -209,6 +209,18 @@ func (e *noNodeError) Error() string {
 	return "no node is connected: " + e.known.Error()
 }
 
+// stuck says why no node could be asked now, nil if one could.
+func (p *pool) stuck() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.mu.peers {
+		if q.link != nil && q.link.ready() {
+			return nil
+		}
+	}
+	return &noNodeError{known: p.problems()}
+}
+
 // problems is what is wrong with each address. The lock is held.
 func (p *pool) problems() error {
 	var errs []error

@@ -236,6 +236,35 @@ func TestPool_OneNodeByTwoNames(t *testing.T) {
 	})
 }
 
+// The final error tells what each node said last, for reads, batched or not, and
+// for a write whose client could not even be registered.
+func TestCallError_TellsEachNode(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		f := newFake(t, 2)
+		f.hook(func(n *fakeNode, _ any) error {
+			return &catalog.Error{Code: catalog.ErrUnavailable, Message: "the disk of " + n.id + " hangs"}
+		}, nil)
+		batched, plain := f.client(WithTimeout(3*time.Second)), f.client(WithTimeout(3*time.Second), WithBatching(false))
+		for name, call := range map[string]func() error{
+			"batched read": func() error { _, _, err := batched.KeyValue(t.Context(), "k"); return err },
+			"read":         func() error { _, _, err := plain.KeyValue(t.Context(), "k"); return err },
+		} {
+			err := call()
+			for _, n := range f.nodes {
+				if err == nil || !strings.Contains(err.Error(), "the disk of "+n.id+" hangs") {
+					t.Errorf("%s: %v, want what %s said", name, err, n.id)
+				}
+			}
+		}
+		for name, c := range map[string]*Client{"batched write": batched, "write": plain} {
+			_, err := allocate(t.Context(), c)
+			if !errors.Is(err, catalog.ErrUnavailable) || !strings.Contains(err.Error(), "not registered yet") || !strings.Contains(err.Error(), "hangs") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
 // The final error tells what was tried, and where.
 func TestCallError_TellsAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

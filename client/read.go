@@ -257,7 +257,7 @@ func list[M any, P message[M]](ctx context.Context, c *Client, method string, re
 		if s == stepDone || s == stepLost || s == stepRestored {
 			return meta, err
 		}
-		tr.last = err
+		tr.answer(err)
 		if !r.after(ctx, l, s) || c.pool.ctx.Err() != nil {
 			return Meta{}, tr.fail(c.closedCause(ctx))
 		}

@@ -234,6 +234,9 @@ func (b *readBatcher) abandon(ctx context.Context, k *readCall) error {
 	if i := slices.Index(b.queue, k); i >= 0 {
 		b.queue = slices.Delete(b.queue, i, i+1)
 	}
+	if err := b.c.pool.stuck(); err != nil {
+		return k.tr.noNode(ctx, b.c, err)
+	}
 	return k.tr.fail(b.c.closedCause(ctx))
 }
 

@@ -40,7 +40,7 @@ func (b *readBatcher) run(ctx context.Context) {
 		case step == stepDone: // the node does not have, or does not allow, the stream
 			b.plainUntil.Store(time.Now().Add(unaryFor).UnixNano())
 			b.endAll(false, func(*readCall) error { return errPlain })
-		case !r.after(ctx, l, step):
+		case !r.follow(ctx, l, step):
 			return
 		}
 	}
@@ -51,7 +51,7 @@ type readStream struct {
 	b        *readBatcher
 	l        *link
 	str      pb.Cluster_ReadsClient
-	answered bool // something was answered; read after run
+	answered bool // something was answered for good; read after run
 
 	// The rest is guarded by readBatcher.mu.
 	open    []*readCall // sent, in order, without an answer
@@ -92,7 +92,10 @@ func (s *readStream) run(ctx context.Context) error {
 		s.err = recvErr
 	}
 	for _, k := range s.open {
-		k.tr.last = recvErr
+		k.tr.answer(recvErr)
+		if step := judge(ctx, recvErr); step != stepDone {
+			s.b.c.metrics.retried(step)
+		}
 	}
 	s.b.sent -= len(s.open)
 	s.b.requeue(append(s.back, s.open...))
@@ -141,6 +144,7 @@ func (s *readStream) transmit(ks []*readCall) bool {
 	s.b.mu.Unlock()
 	s.b.c.metrics.readBatches.Inc()
 	s.b.c.metrics.reads.Add(float64(len(ks)))
+	s.b.c.metrics.attempts.Add(float64(len(ks)))
 	return s.str.Send(m) == nil
 }
 
@@ -198,6 +202,7 @@ func (s *readStream) deliver(m *pb.ReadsResponse) bool {
 	for i, o := range outs {
 		if o.GetError() == nil {
 			ks[i].finish(m.GetHeader(), o, nil)
+			s.answered = true
 		} else {
 			s.failed(ks[i], api.ErrorFromProto(o.GetError()))
 		}
@@ -228,7 +233,6 @@ func (s *readStream) answeredBy(n int) ([]*readCall, bool) {
 			s.batches = s.batches[1:]
 		}
 	}
-	s.answered = true
 	s.count()
 	return ks, true
 }
@@ -238,6 +242,7 @@ func (s *readStream) failed(k *readCall, err error) {
 	step := judge(context.Background(), err)
 	if step == stepDone || step == stepLost || step == stepRestored {
 		k.finish(nil, nil, err)
+		s.answered = true
 		return
 	}
 	s.b.mu.Lock()
@@ -248,7 +253,7 @@ func (s *readStream) failed(k *readCall, err error) {
 			return
 		}
 	}
-	k.tr.last = err
+	k.tr.answer(err)
 	s.b.c.metrics.retried(step)
 	s.back = append(s.back, k)
 	s.ending = true

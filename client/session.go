@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -140,10 +141,13 @@ func (r *registration) open() (n, ack uint64) {
 // session registers the client when it first writes, and again when its record
 // is gone.
 type session struct {
-	name     string
-	logger   *slog.Logger
-	register func(ctx context.Context, name string) (catalog.ClientID, error)
-	spawn    func(func(context.Context)) bool
+	name   string
+	logger *slog.Logger
+	// register tells heard every answer that makes it go on.
+	register func(ctx context.Context, name string, heard func(error)) (catalog.ClientID, error)
+	// stuck says why no node can be asked; nil if one can. It may be missing.
+	stuck func() error
+	spawn func(func(context.Context)) bool
 
 	mu      sync.Mutex
 	current *registration
@@ -155,6 +159,8 @@ type session struct {
 type registering struct {
 	done chan struct{}
 	err  error
+	// heard is the last answer that made it go on; guarded by session.mu.
+	heard error
 }
 
 // begin takes a sequence, registering first if needed, and waits while the
@@ -211,9 +217,38 @@ func (s *session) registration(ctx context.Context) (*registration, error) {
 				return nil, p.err
 			}
 		case <-ctx.Done():
-			return nil, errors.New("the client is not registered yet")
+			if err := s.unregistered(); err != nil {
+				return nil, err
+			}
+			return nil, errRegistration
 		}
 	}
+}
+
+// errRegistration is the last thing known of a write whose client is not
+// registered and has heard nothing that says why.
+var errRegistration = errors.New("the client is not registered yet")
+
+// unregistered says why the client is not registered while it tries to be: what
+// its registration last heard, or why no node can be asked. Otherwise nil.
+func (s *session) unregistered() error {
+	s.mu.Lock()
+	p := s.pending
+	var heard error
+	if p != nil {
+		heard = p.heard
+	}
+	s.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	if heard == nil && s.stuck != nil {
+		heard = s.stuck()
+	}
+	if heard == nil {
+		return errRegistration
+	}
+	return fmt.Errorf("%w: %v", errRegistration, heard) //nolint:errorlint // it is about the registration, not the write
 }
 
 // registerBudget bounds one registration; callers that still wait start another.
@@ -222,7 +257,11 @@ const registerBudget = 30 * time.Second
 func (s *session) run(ctx context.Context, p *registering) {
 	ctx, cancel := context.WithTimeout(ctx, registerBudget)
 	defer cancel()
-	id, err := s.register(ctx, s.name)
+	id, err := s.register(ctx, s.name, func(err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p.heard = err
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pending, p.err = nil, err

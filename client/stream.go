@@ -72,7 +72,7 @@ func (s *stream) open() error {
 		if err = errorOf(err); judge(s.ctx, err) == stepDone {
 			return err
 		}
-		s.tr.last = err
+		s.tr.answer(err)
 		if !s.r.elsewhere(s.ctx, l) {
 			return s.tr.fail(s.c.closedCause(s.ctx))
 		}
@@ -96,7 +96,7 @@ func (s *stream) again(err error) error {
 		if step == stepDone || step == stepLost || step == stepRestored {
 			return err
 		}
-		s.tr.last = err
+		s.tr.answer(err)
 		s.release()
 		if !s.r.after(s.ctx, s.link, step) {
 			return s.tr.fail(s.c.closedCause(s.ctx))

@@ -53,7 +53,7 @@ func (c *Client) notBegun(ctx context.Context, tr trace, err error) error {
 	case errors.Is(err, ErrClosed):
 		return tr.fail(ErrClosed)
 	}
-	tr.last = err
+	tr.answer(err)
 	return tr.fail(c.closedCause(ctx))
 }
 
@@ -83,7 +83,7 @@ func (a *attempts) run(ctx context.Context, msg func() proto.Message, reply prot
 		err = a.c.try(ctx, l, a.tr.method, msg(), reply, opts)
 		s := judge(ctx, err)
 		if err != nil && s != stepDone {
-			a.tr.last = err
+			a.tr.answer(err)
 		}
 		switch s {
 		case stepDone:
@@ -122,7 +122,7 @@ func neverRan(err error) bool {
 // end is the error of a write that time or the client left.
 func (a *attempts) end(ctx context.Context, t ticket, err error) error {
 	if a.tr.last == nil {
-		a.tr.last = err
+		a.tr.answer(err)
 	}
 	cause := a.c.closedCause(ctx)
 	if a.sent {

@@ -28,7 +28,8 @@ func (a *app) watchCommand() *cobra.Command {
 		Long: `Show every change after --from, each exactly once and in order, one line per command
 that changed something; of everything, of one database, or of one table with its
 partitions. It goes on across elections and broken connections until --until or an
-interrupt. With --snapshot the rows as they are come first, as one line.`,
+interrupt. With --snapshot the rows as they are come first, as one line. What does not
+exist, and a --from that the cluster has not reached, is waited for, and said on stderr.`,
 		Example: `  stave watch shop.orders
   stave watch --from 120 --until 180 -o json`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -81,6 +82,9 @@ func watchOptions(o *client.WatchOptions, args []string, from, until string) err
 func (a *app) watch(ctx context.Context, s *session, o client.WatchOptions) error {
 	if err := a.reachable(ctx, s); err != nil {
 		return ended(ctx, err)
+	}
+	if !o.Until.Set { // one with an end may be about what is gone
+		a.notices(ctx, s, o)
 	}
 	w, err := s.Watch(ctx, o)
 	if err != nil {

@@ -189,3 +189,36 @@ func TestSnapshot(t *testing.T) {
 		}
 	}
 }
+
+// A watch that waits for something says so, and then shows it.
+func TestWatch_Notices(t *testing.T) {
+	r, _ := newDev(t, 1)
+	at := revisionOf(t, r.must(t, "kv", "put", "first", "1", "-o", "json"))
+	for _, c := range []struct {
+		name   string
+		args   []string
+		notice string
+	}{
+		{"database", []string{"shop"}, "notice: database shop does not exist: waiting for it to be created\n"},
+		{"database of a table", []string{"shop.orders"}, "notice: database shop does not exist: waiting for it to be created\n"},
+		{"from", []string{"--from", fmt.Sprint(at + 1000)}, fmt.Sprintf("notice: --from %d is ahead of the cluster, which is at revision ", at+1000)},
+	} {
+		b := r.background(t, append([]string{"watch"}, c.args...)...)
+		await(t, "the notice", func() (bool, string) {
+			return strings.HasPrefix(b.errs.String(), c.notice), c.name + ": " + b.errs.String()
+		})
+		if code := b.end(t); code != exitDone {
+			t.Errorf("%s: exit code %d: %s", c.name, code, b.errs.String())
+		}
+	}
+	b := r.background(t, "watch", "shop")
+	await(t, "the notice", func() (bool, string) { return b.errs.String() != "", "" })
+	r.must(t, "database", "create", "shop")
+	b.awaitText(t, "+ database shop")
+	b.end(t)
+	b = r.background(t, "watch", "shop.orders")
+	await(t, "the notice", func() (bool, string) {
+		return b.errs.String() == "notice: table shop.orders does not exist: waiting for it to be created\n", b.errs.String()
+	})
+	b.end(t)
+}
