@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,10 @@ type trackedConn struct {
 	start    time.Time
 	once     sync.Once
 	closed   chan struct{}
+	// http1 is set when the first bytes that arrive are an answer of HTTP/1, and
+	// begun when there were any; Read is called by one goroutine.
+	http1 atomic.Bool
+	begun bool
 }
 
 func trackConn(c net.Conn) *trackedConn {
@@ -61,6 +66,10 @@ func trackConn(c net.Conn) *trackedConn {
 func (c *trackedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
+		if !c.begun {
+			c.begun = true
+			c.http1.Store(bytes.HasPrefix(p[:n], []byte("HTTP/1")))
+		}
 		c.lastRead.Store(int64(time.Since(c.start)))
 	}
 	return n, err
@@ -75,6 +84,9 @@ func (c *trackedConn) Close() error {
 func (c *trackedConn) silence() time.Duration {
 	return time.Since(c.start) - time.Duration(c.lastRead.Load())
 }
+
+// errHTTP1 is an endpoint that is no API address.
+var errHTTP1 = errors.New("it speaks HTTP/1 and not gRPC; want the API address of a node, not its HTTP address")
 
 // errRedial keeps grpc from connecting by itself.
 var errRedial = errors.New("the connection ended")
@@ -110,6 +122,9 @@ func openLink(ctx context.Context, addr string, dial func(context.Context, strin
 	st, err := l.status(hctx)
 	if err == nil && (st.GetCluster().GetClusterId() == "" || st.GetNodeId() == "") {
 		err = fmt.Errorf("node %q is part of no cluster yet", st.GetNodeId())
+	}
+	if l.raw.http1.Load() {
+		err = errHTTP1
 	}
 	if err != nil {
 		l.close()

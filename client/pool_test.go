@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -301,4 +302,27 @@ func TestCallError_TellsAttempts(t *testing.T) {
 			t.Errorf("without any node: %v", err)
 		}
 	})
+}
+
+// The HTTP address of a node, given as an endpoint, is told as what it is.
+func TestPool_HTTPAddress(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Second}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	c, err := New([]string{l.Addr().String()}, WithTimeout(2*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.KeyValue(t.Context(), "k")
+	if !errors.Is(err, catalog.ErrUnavailable) || !strings.Contains(err.Error(), "not its HTTP address") {
+		t.Errorf("got %v", err)
+	}
+	if err := errors.Join(c.Close(), srv.Close()); err != nil {
+		t.Error(err)
+	}
+	<-done
 }

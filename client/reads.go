@@ -70,7 +70,8 @@ type readBatcher struct {
 	sent    int
 	running bool
 	closed  bool
-	moved   time.Time // when a stream last moved to the leader
+	rouse   context.CancelFunc // ends the sender's pause
+	moved   time.Time          // when a stream last moved to the leader
 }
 
 func newReadBatcher(c *Client) *readBatcher {
@@ -233,6 +234,9 @@ func (b *readBatcher) abandon(ctx context.Context, k *readCall) error {
 	defer b.mu.Unlock()
 	if i := slices.Index(b.queue, k); i >= 0 {
 		b.queue = slices.Delete(b.queue, i, i+1)
+	}
+	if len(b.queue) == 0 && b.rouse != nil {
+		b.rouse() // the next read is not held back by what this one met
 	}
 	if err := b.c.pool.stuck(); err != nil {
 		return k.tr.noNode(ctx, b.c, err)

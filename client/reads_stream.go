@@ -20,11 +20,13 @@ func (b *readBatcher) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
+			r.failures = 0
+			clear(r.avoid)
 			continue
 		}
 		l, err := r.next(ctx)
 		if err != nil {
-			return
+			return // the client is closed
 		}
 		s := &readStream{b: b, l: l}
 		err = s.run(ctx)
@@ -40,10 +42,26 @@ func (b *readBatcher) run(ctx context.Context) {
 		case step == stepDone: // the node does not have, or does not allow, the stream
 			b.plainUntil.Store(time.Now().Add(unaryFor).UnixNano())
 			b.endAll(false, func(*readCall) error { return errPlain })
-		case !r.follow(ctx, l, step):
-			return
+		default:
+			b.follow(ctx, &r, l, step)
 		}
 	}
+}
+
+// follow pauses as a step says, but only while a read waits.
+func (b *readBatcher) follow(ctx context.Context, r *route, l *link, step step) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b.mu.Lock()
+	b.rouse = cancel
+	waits := len(b.queue) > 0
+	b.mu.Unlock()
+	if waits {
+		r.follow(ctx, l, step)
+	}
+	b.mu.Lock()
+	b.rouse = nil
+	b.mu.Unlock()
 }
 
 // readStream is one stream to one node.
