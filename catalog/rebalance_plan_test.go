@@ -216,6 +216,19 @@ func planProperties(t *testing.T, r *rand.Rand) {
 	}
 }
 
+// TestPlan_DrainKeepsRacks: what leaves a server goes onto a rack that has no other
+// replica of the bucket, also if another server is emptier.
+func TestPlan_DrainKeepsRacks(t *testing.T) {
+	h := spread(t, []int{1, 1, 2, 2}, append(repeat(4, 1, 2), ids(0, 2)))
+	h.must(TagServer{IDs: ids(0), Tag: PermanentOffline})
+	h.carryOut(mustPlan(t, h.last, 0))
+	for i := range 5 {
+		if _, replicas := h.bucket(partitionRef(h, "p", i)); !slices.Contains(replicas, 1) {
+			t.Errorf("bucket %d has replicas %v, of which none is on rack 1", i, replicas)
+		}
+	}
+}
+
 // TestPlan_Bounds: a plan that is cut says so, and plans one after the other get
 // to the end; nobody to take what has to go is a refusal.
 func TestPlan_Bounds(t *testing.T) {
