@@ -4,7 +4,7 @@ import "math"
 
 func checkKey(key string) *Error {
 	if key == "" {
-		return refuse(ErrInvalidArgument, "key is empty")
+		return refuse(ErrInvalidArgument, "key is empty, want 1 to %d bytes", MaxKeyBytes)
 	}
 	return checkText("key", key, MaxKeyBytes)
 }

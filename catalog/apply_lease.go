@@ -193,7 +193,7 @@ func (b *Batch) changedPlacement(standby bool, p *Placement, sum placementSum, o
 // tagServer sets or clears a tag on servers, all or none.
 func (b *Batch) tagServer(c TagServer) (Result, *Error) {
 	if c.Tag != PermanentOffline && c.Tag != TemporaryOffline {
-		return Result{}, refuse(ErrInvalidArgument, "server tag %d is not known", c.Tag)
+		return Result{}, refuse(ErrInvalidArgument, "server tag %d is not known, want permanent-offline (1) or temporary-offline (2)", c.Tag)
 	}
 	if len(c.IDs) == 0 || len(c.IDs) > MaxTxn*8 {
 		return Result{}, refuse(ErrInvalidArgument, "%d servers to tag are not in 1..%d", len(c.IDs), MaxTxn*8)
@@ -204,9 +204,9 @@ func (b *Batch) tagServer(c TagServer) (Result, *Error) {
 		case !ok:
 			return Result{}, refuse(ErrServerNotExist, "tablet server %d is not registered", id)
 		case !c.Remove && v.Tag != NoTag && v.Tag != c.Tag:
-			return Result{}, refuse(ErrServerTagAlreadyExist, "tablet server %d has tag %d already", id, v.Tag)
+			return Result{}, refuse(ErrServerTagAlreadyExist, "tablet server %d is tagged %s already", id, v.Tag)
 		case c.Remove && v.Tag != c.Tag:
-			return Result{}, refuse(ErrServerTagNotExist, "tablet server %d does not have tag %d", id, c.Tag)
+			return Result{}, refuse(ErrServerTagNotExist, "tablet server %d is not tagged %s", id, c.Tag)
 		}
 	}
 	var r Result

@@ -87,7 +87,7 @@ func CheckDatabaseName(name string) error {
 
 func checkDatabaseName(name string) *Error {
 	if why := invalidObjectName(name); why != "" {
-		return refuse(ErrInvalidDatabase, "database name %s is invalid: %s", name, why)
+		return refuse(ErrInvalidDatabase, "database name %q is invalid: %s", name, why)
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func splitPath(path string) (database, table string, err *Error) {
 		return "", "", err
 	}
 	if why := invalidObjectName(table); why != "" {
-		return "", "", refuse(ErrInvalidTable, "table name %s is invalid: %s", table, why)
+		return "", "", refuse(ErrInvalidTable, "table name %q is invalid: %s", table, why)
 	}
 	return database, table, nil
 }

@@ -36,6 +36,20 @@ const (
 	TemporaryOffline
 )
 
+// String returns the tag as the command line writes it.
+func (t ServerTag) String() string {
+	switch t {
+	case NoTag:
+		return "none"
+	case PermanentOffline:
+		return "permanent-offline"
+	case TemporaryOffline:
+		return "temporary-offline"
+	default:
+		return itoa(int64(t))
+	}
+}
+
 // DroppedObject is the record of a dropped table or partition that is kept for
 // a retention, and while replicas of it are still to be deleted. With Bucket it
 // is about replicas that were moved away from a bucket that is still there, and

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -223,6 +224,9 @@ func checkAdvertised(what, addr string) error {
 		return fmt.Errorf("%s %q: %w", what, addr, err)
 	case host == "" || port == "" || port == "0":
 		return fmt.Errorf("%s %q: want host and port", what, addr)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err == nil && n == 0 || errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("%s %q: the port is %q, want 1 to 65535", what, addr, port)
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		return fmt.Errorf("%s %q: others cannot connect to a wildcard address", what, addr)

@@ -129,6 +129,16 @@ func (n *Node) isMember() bool {
 	return false
 }
 
+// removed reports whether the node took part and the latest configuration that it
+// knows does not have it. A node that was cut off when it was removed does not
+// learn of it.
+func (n *Node) removed() bool {
+	n.mu.Lock()
+	started := n.id.Started
+	n.mu.Unlock()
+	return started && n.engine.Load() != nil && !n.isMember()
+}
+
 // markStarted records once that the directory holds a log.
 func (n *Node) markStarted() {
 	n.amend(func(id *identity) bool {

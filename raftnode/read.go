@@ -117,7 +117,7 @@ func (n *Node) await(ctx context.Context, index uint64) (*catalog.State, error) 
 		if e := n.Err(); e != nil {
 			return nil, e
 		}
-		return nil, unavailable("read: index %d is not applied here, at %d: %s", index, n.fsm.Index(), err)
+		return nil, unavailable("read: revision %d is not here yet, this node is at %d: %s", index, n.fsm.Index(), err)
 	}
 	return st, nil
 }

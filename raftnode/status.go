@@ -140,6 +140,10 @@ func (n *Node) health() []HealthIssue {
 			out = append(out, HealthIssue{Code: code.String(), Message: "writes are held: " + h.Trouble.String()})
 		}
 	}
+	if n.removed() {
+		out = append(out, HealthIssue{Code: "REMOVED", Message: "node " + n.cfg.ID + " is not a member of the cluster any more and gets nothing new; stop it, " +
+			"or bring it back with 'stave cluster add " + n.cfg.ID + "=" + n.cfg.AdvertiseRaft + "'"})
+	}
 	out = append(out, n.snapshotHealth()...)
 	if d := n.diverged.Load(); d != nil {
 		out = append(out, HealthIssue{Code: catalog.ErrDiverged.String(), Message: d.String()})

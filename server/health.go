@@ -27,10 +27,10 @@ func (s *Server) ready(ctx context.Context) error {
 		return fmt.Errorf("node %s is being closed", s.id)
 	case s.node.Err() != nil:
 		return fmt.Errorf("node %s has ended: %w", s.id, s.node.Err())
-	case st.Leader == "":
-		return fmt.Errorf("node %s knows no leader", s.id)
 	case len(st.Health) > 0 && !s.node.Ready():
 		return fmt.Errorf("node %s: %s: %s", s.id, st.Health[0].Code, st.Health[0].Message)
+	case st.Leader == "":
+		return fmt.Errorf("node %s knows no leader", s.id)
 	case st.Leader == s.id && st.Role != "leader":
 		return fmt.Errorf("node %s was elected and does not lead yet", s.id)
 	case s.node.Ready():

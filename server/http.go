@@ -1,8 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -88,19 +91,42 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
-	limited := http.MaxBytesHandler(gateway, bodyBytes)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > bodyBytes {
-			failure(w, http.StatusRequestEntityTooLarge, refuse(catalog.ErrTooLarge, "the body of %d bytes is above %d", r.ContentLength, bodyBytes))
+		body, err := readBody(w, r)
+		if err != nil {
+			status := http.StatusBadRequest
+			if err.Code == catalog.ErrTooLarge {
+				status = http.StatusRequestEntityTooLarge
+			}
+			failure(w, status, err)
 			return
 		}
 		if !utf8.ValidString(r.URL.Path) {
 			failure(w, http.StatusBadRequest, refuse(catalog.ErrInvalidArgument, "path %q is not valid UTF-8", r.URL.Path))
 			return
 		}
-		limited.ServeHTTP(w, r)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		gateway.ServeHTTP(w, r)
 	})
 	return mux
+}
+
+// drainBytes is how much of a body that is refused is read and thrown away: who is
+// cut off while it still writes never sees the answer.
+const drainBytes = 16 * bodyBytes
+
+// readBody reads a body whole, so that a long one is refused before anything is
+// done with its beginning.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *catalog.Error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, bodyBytes+1))
+	if err != nil {
+		return nil, &catalog.Error{Code: catalog.ErrInvalidArgument, Message: fmt.Sprintf("the body ended after %d bytes: %s", len(body), err)}
+	}
+	if len(body) <= bodyBytes {
+		return body, nil
+	}
+	_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, drainBytes)) //nolint:errcheck // best effort for whoever still writes
+	return nil, &catalog.Error{Code: catalog.ErrTooLarge, Limit: bodyBytes, Message: fmt.Sprintf("the body is above %d bytes", bodyBytes)}
 }
 
 // lines is the JSON of the API. On a stream each message is one line, without a

@@ -24,7 +24,12 @@ type web struct {
 
 func (w web) do(method, path, body string) (int, string, http.Header) {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(timeout(w.t, 20*time.Second), method, w.base+path, strings.NewReader(body))
+	return w.send(method, path, strings.NewReader(body))
+}
+
+func (w web) send(method, path string, body io.Reader) (int, string, http.Header) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(timeout(w.t, 20*time.Second), method, w.base+path, body)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -100,6 +105,25 @@ func TestHTTP(t *testing.T) {
 	code, text, _ := w.do("POST", "/v1/databases", strings.Repeat(" ", bodyBytes+1))
 	if code != http.StatusRequestEntityTooLarge || !strings.Contains(text, "TOO_LARGE") {
 		t.Errorf("a body above the limit: %d %s", code, text)
+	}
+}
+
+// A body above the limit is answered and not cut off, whether its length is told
+// or not and whatever it begins with; nothing of it is done.
+func TestHTTP_LongBodies(t *testing.T) {
+	w, _ := newWeb(t)
+	text := `{"value":"` + strings.Repeat("A", 8*bodyBytes) + `"}`
+	for name, body := range map[string]io.Reader{"with length": strings.NewReader(text), "chunked": io.MultiReader(strings.NewReader(text))} {
+		code, answer, header := w.send("PUT", "/v1/kv/long", body)
+		if code != http.StatusRequestEntityTooLarge || !strings.Contains(answer, `"TOO_LARGE"`) || !strings.Contains(answer, "4194304") {
+			t.Errorf("%s: %d %s", name, code, answer)
+		}
+		if got := header.Get("Content-Type"); got != "application/json" {
+			t.Errorf("%s: content type %q", name, got)
+		}
+	}
+	if code, answer, _ := w.do("GET", "/v1/kv/long", ""); code != 404 {
+		t.Errorf("after the refusals: %d %s", code, answer)
 	}
 }
 

@@ -24,6 +24,8 @@ func (s *Server) read(ctx context.Context, want *pb.Consistency) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
+	ctx, cancel := timely(ctx)
+	defer cancel()
 	st, err := s.node.Read(ctx, level(c))
 	if err != nil {
 		return view{}, err
@@ -46,6 +48,16 @@ func answer[R consistent, A any](ctx context.Context, s *Server, r R, from func(
 		return none, err
 	}
 	return from(v, r)
+}
+
+// timely ends a wait a little before its caller stops waiting, so that the caller
+// hears what was waited for.
+func timely(ctx context.Context) (context.Context, context.CancelFunc) {
+	d, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, d.Add(-min(time.Until(d)/10, 200*time.Millisecond)))
 }
 
 // open is read for the beginning of a stream, which has no deadline of its own.

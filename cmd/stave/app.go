@@ -105,7 +105,7 @@ change of the table's default is one atomic command.`,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%s; see '%s --help'", err, c.CommandPath())
+		return usagef("%s; see '%s --help'", flagError(err), c.CommandPath())
 	})
 	a.output = outputTable
 	f := root.PersistentFlags()

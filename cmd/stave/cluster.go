@@ -123,7 +123,7 @@ func (a *app) clusterAdd() *cobra.Command {
 		Use: "add ID=HOST:PORT", Short: "Add a node that gets the log but does not vote", Args: exactArgs(1),
 		Long: `Add a node that runs and waits with an empty directory; HOST:PORT is its raft
 address. It gets the log but does not vote until it is promoted.`,
-		Example: "  stave cluster add n4=10.0.0.4:7201",
+		Example: "  stave cluster add n4=10.0.0.4:7601",
 		RunE: func(c *cobra.Command, args []string) error {
 			id, addr, ok := strings.Cut(args[0], "=")
 			if !ok || id == "" || addr == "" {

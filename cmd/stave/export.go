@@ -20,7 +20,7 @@ databases, tables, partitions, keys. 'stave import' takes them in another cluste
 		Example: "  stave export --file catalog.jsonl",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.stream(c.Context(), func(ctx context.Context, s *session) error {
-				if file == "" {
+				if file == "" || file == "-" {
 					_, err := s.export(ctx, a.read(), diskWriter{a.out})
 					return err
 				}
@@ -36,7 +36,7 @@ databases, tables, partitions, keys. 'stave import' takes them in another cluste
 			})
 		},
 	}
-	c.Flags().StringVar(&file, "file", "", "write to this file, whole or not at all, instead of standard output")
+	c.Flags().StringVar(&file, "file", "", "write to this file, whole or not at all, instead of standard output; - is standard output")
 	return c
 }
 

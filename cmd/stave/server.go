@@ -37,8 +37,8 @@ and /readyz does not.
 
 The garbage collector is set for speed; GOGC, if set, is obeyed instead.`,
 		Example: `  stave server --id n1 --data-dir /var/lib/stave \
-    --raft-addr 10.0.0.1:7201 --api-addr 10.0.0.1:7401 --http-addr 10.0.0.1:7501 \
-    --initial-cluster n1=10.0.0.1:7201,n2=10.0.0.2:7201,n3=10.0.0.3:7201`,
+    --raft-addr 10.0.0.1:7601 --api-addr 10.0.0.1:7401 --http-addr 10.0.0.1:7501 \
+    --initial-cluster n1=10.0.0.1:7601,n2=10.0.0.2:7601,n3=10.0.0.3:7601`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := fillFlags(c.LocalNonPersistentFlags(), a.env); err != nil {
 				return err
