@@ -48,7 +48,7 @@ func TestNode_DivergedIsFenced(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Second)
-				if !hasHealth(bad, catalog.ErrDiverged) {
+				if !hasHealth(bad, catalog.ErrDiverged.String()) {
 					t.Fatalf("health %v", bad.Status().Health)
 				}
 				for _, level := range []Level{Linearizable, Stale, AtLeast(1)} {

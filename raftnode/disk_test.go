@@ -67,9 +67,9 @@ func newSickCluster(t *testing.T, store LogStore) (*cluster, map[string]*sickDis
 	return newCluster(t, 3, store, func(c *Config) { c.Faults = disks[c.ID] }), disks
 }
 
-func hasHealth(n *Node, code catalog.Code) bool {
+func hasHealth(n *Node, code string) bool {
 	for _, h := range n.Status().Health {
-		if h.Code == code.String() {
+		if h.Code == code {
 			return true
 		}
 	}
@@ -115,7 +115,7 @@ func TestNode_SickLeaderDisk(t *testing.T) {
 				if got := old.Status().Term; got != term && tt.name == "hang" {
 					t.Errorf("the sick node went from term %d to %d", term, got)
 				}
-				if !hasHealth(old, tt.code) {
+				if !hasHealth(old, tt.code.String()) {
 					t.Errorf("health %v, want %s", old.Status().Health, tt.code)
 				}
 				if st, err := old.Read(c.timeout(time.Second), Stale); err != nil || st.Counts().Databases == 0 {

@@ -18,13 +18,13 @@ func TestNode_RemovedSaysSo(t *testing.T) {
 			defer n.mu.Unlock()
 			return n.id.Started
 		})
-		if hasIssue(n, "REMOVED") || !n.Ready() {
+		if hasHealth(n, "REMOVED") || !n.Ready() {
 			t.Fatalf("a member: %v, ready %t", n.Status().Health, n.Ready())
 		}
 		if err := c.leader().RemoveMember(c.timeout(10*time.Second), n.cfg.ID); err != nil {
 			t.Fatal(err)
 		}
-		c.until("the node knows", func() bool { return hasIssue(n, "REMOVED") && !n.Ready() })
+		c.until("the node knows", func() bool { return hasHealth(n, "REMOVED") && !n.Ready() })
 		for _, h := range n.Status().Health {
 			if h.Code == "REMOVED" && !strings.Contains(h.Message, "cluster add "+n.cfg.ID+"=") {
 				t.Errorf("no way back is named: %s", h.Message)
@@ -33,19 +33,10 @@ func TestNode_RemovedSaysSo(t *testing.T) {
 		if err := c.leader().AddMember(c.timeout(10*time.Second), n.cfg.ID, n.cfg.ID+":7001"); err != nil {
 			t.Fatal(err)
 		}
-		c.until("announced again", func() bool { return !hasIssue(n, "REMOVED") && n.Ready() })
+		c.until("announced again", func() bool { return !hasHealth(n, "REMOVED") && n.Ready() })
 		c.until("promoted", func() bool { return c.leader().PromoteMember(c.timeout(10*time.Second), n.cfg.ID) == nil })
 		c.converge()
 	})
-}
-
-func hasIssue(n *Node, code string) bool {
-	for _, h := range n.Status().Health {
-		if h.Code == code {
-			return true
-		}
-	}
-	return false
 }
 
 // An address that nobody can connect to is refused with the bound.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -143,6 +144,19 @@ func TestCluster_Refusals(t *testing.T) {
 			if after := must(s.cluster.Status(s.ctx(), &pb.StatusRequest{}))(t).GetCounts(); after.String() != before.String() {
 				t.Errorf("%s changed %v to %v", tt.name, before, after)
 			}
+		}
+	})
+}
+
+// A wait with a deadline ends before its caller gives up, and says where the node is.
+func TestRead_TellsBeforeTheDeadline(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newServed(t, nil)
+		level := &pb.Consistency{Level: pb.ConsistencyLevel_CONSISTENCY_LEVEL_AT_LEAST, AtLeast: 1 << 40}
+		_, err := s.kv.Get(timeout(t, 5*time.Second), &pb.GetRequest{Key: "k", Consistency: level})
+		refusedAs(t, err, catalog.ErrUnavailable)
+		if !strings.Contains(err.Error(), "revision 1099511627776 is not here yet, this node is at ") {
+			t.Errorf("what was waited for is not told: %v", err)
 		}
 	})
 }
