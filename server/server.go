@@ -71,12 +71,23 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
+// How many bytes a client may have under way that nobody has read yet: on one
+// stream, and on all streams of a connection together.
+const (
+	streamWindow = 1 << 20
+	connWindow   = 4 << 20
+)
+
 func (s *Server) options() []grpc.ServerOption {
 	out := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{}),
 		// Without workers every call begins on a new goroutine, whose stack grows
-		// anew each time.
-		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))),
+		// anew each time. A write keeps its worker until it is applied, so that
+		// there must be more of them than cores.
+		grpc.NumStreamWorkers(uint32(128 * runtime.GOMAXPROCS(0))),
+		// Fixed windows: gRPC's estimator pings the peer as long as data comes.
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
 		grpc.ChainUnaryInterceptor(s.unary),
 		grpc.ChainStreamInterceptor(s.stream),
 		grpc.MaxConcurrentStreams(s.cfg.MaxStreams),
