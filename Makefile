@@ -92,7 +92,7 @@ vet: ## run go vet, with every build tag in use
 cross: ## build for the other supported systems
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
 
-check: fmt-check vet build cross lint race scripts ## everything CI runs
+check: fmt-check vet build cross lint race scripts bench-smoke ## everything CI runs
 
 generate: ## write the generated Go of api and examples beside its .proto files
 	$(BUF) lint --config tools/buf.yaml

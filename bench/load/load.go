@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +17,8 @@ type Options struct {
 	Callers int
 	// Warmup is not measured.
 	Warmup, Duration time.Duration
-	// Timeout bounds one call; 0: no bound of ours.
+	// Timeout bounds one call, and how long Run goes on behind Duration while no
+	// call succeeded; 0: no bound of ours, and not at all.
 	Timeout time.Duration
 }
 
@@ -52,28 +54,40 @@ func Quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }
 
+// run is one measurement.
+type run struct {
+	Options
+	op         Op
+	begin, end time.Time
+	// some: a call was counted as a success.
+	some atomic.Bool
+}
+
 // tally is what one caller saw.
 type tally struct {
 	latencies []time.Duration
+	last      time.Time // when the last of them ended
 	errors    int
 	first     error
 }
 
 // Run calls op from o.Callers goroutines, each as soon as its last call
 // returned. Calls are counted that begin after the warm-up and end within the
-// duration; all have returned when Run returns.
+// duration; all have returned when Run returns. A duration in which no call
+// succeeded, on a machine that stood still, is prolonged until one does.
 func Run(ctx context.Context, o Options, op Op) Result {
-	begin := time.Now().Add(o.Warmup)
-	end := begin.Add(o.Duration)
+	m := &run{Options: o, op: op, begin: time.Now().Add(o.Warmup)}
+	m.end = m.begin.Add(o.Duration)
 	tallies := make([]tally, o.Callers)
 	var group sync.WaitGroup
 	for c := range tallies {
-		group.Go(func() { tallies[c].loop(ctx, o, op, c, begin, end) })
+		group.Go(func() { tallies[c].loop(ctx, m, c) })
 	}
 	group.Wait()
-	r := Result{Elapsed: min(o.Duration, max(time.Since(begin), 0))}
+	r := Result{Elapsed: min(o.Duration, max(time.Since(m.begin), 0))}
 	for _, t := range tallies {
 		r.Latencies = append(r.Latencies, t.latencies...)
+		r.Elapsed = max(r.Elapsed, t.last.Sub(m.begin))
 		r.Errors += t.errors
 		if r.First == nil {
 			r.First = t.first
@@ -83,15 +97,15 @@ func Run(ctx context.Context, o Options, op Op) Result {
 	return r
 }
 
-func (t *tally) loop(ctx context.Context, o Options, op Op, caller int, begin, end time.Time) {
+func (t *tally) loop(ctx context.Context, m *run, caller int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		start := time.Now()
-		if !start.Before(end) {
+		if !start.Before(m.end) && (m.some.Load() || start.Sub(m.end) >= m.Timeout) {
 			return
 		}
-		err := call(ctx, o.Timeout, op, caller, n)
+		err := call(ctx, m.Timeout, m.op, caller, n)
 		now := time.Now()
-		if start.Before(begin) || now.After(end) {
+		if start.Before(m.begin) || now.After(m.end) && m.some.Load() {
 			continue
 		}
 		if err != nil {
@@ -101,7 +115,8 @@ func (t *tally) loop(ctx context.Context, o Options, op Op, caller int, begin, e
 			}
 			continue
 		}
-		t.latencies = append(t.latencies, now.Sub(start))
+		m.some.Store(true)
+		t.latencies, t.last = append(t.latencies, now.Sub(start)), now
 	}
 }
 

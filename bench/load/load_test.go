@@ -50,6 +50,32 @@ func TestRun_Window(t *testing.T) {
 	})
 }
 
+// A duration without a success is prolonged until there is one, but not for ever.
+func TestRun_Prolonged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{Callers: 2, Warmup: time.Second, Duration: 2 * time.Second, Timeout: 10 * time.Second}
+		r := Run(t.Context(), o, func(_ context.Context, _, n int) error {
+			if n == 0 {
+				time.Sleep(5 * time.Second) // from the warm-up to behind the end
+				return nil
+			}
+			time.Sleep(2 * time.Second)
+			return nil
+		})
+		if len(r.Latencies) == 0 || r.Elapsed != 6*time.Second {
+			t.Errorf("%d calls in %s, want one or two in 6 s", len(r.Latencies), r.Elapsed)
+		}
+		begin, refused := time.Now(), errors.New("refused")
+		r = Run(t.Context(), o, func(context.Context, int, int) error {
+			time.Sleep(time.Second)
+			return refused
+		})
+		if len(r.Latencies) != 0 || !errors.Is(r.First, refused) || time.Since(begin) != 13*time.Second {
+			t.Errorf("%d calls, first error %v, after %s", len(r.Latencies), r.First, time.Since(begin))
+		}
+	})
+}
+
 // The first error ends the rest and is returned.
 func TestEach_Error(t *testing.T) {
 	var calls atomic.Int64

@@ -140,7 +140,7 @@ func (r *Run) heat(ctx context.Context) error {
 		return s.Put(ctx, pick(ks, c, n), v)
 	})
 	if len(res.Latencies) == 0 {
-		return fmt.Errorf("warm-up: no call succeeded: %w", res.First)
+		return fmt.Errorf("warm-up: no call succeeded: %w", errors.Join(res.First, context.Cause(ctx)))
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ var quantiles = report.Quantiles
 func (r *Run) measure(ctx context.Context, work string, callers int, op load.Op) error {
 	res := load.Run(ctx, load.Options{Callers: callers, Warmup: r.Scale.Warmup, Duration: r.Scale.Duration, Timeout: callTimeout}, op)
 	if len(res.Latencies) == 0 {
-		return fmt.Errorf("%s, %d callers: no call succeeded: %w", work, callers, res.First)
+		return fmt.Errorf("%s, %d callers: no call succeeded: %w", work, callers, errors.Join(res.First, context.Cause(ctx)))
 	}
 	point := callersPoint(callers)
 	var q []float64
