@@ -59,8 +59,8 @@ func TestRescale_LegacyPartitions(t *testing.T) {
 	}
 }
 
-// TestRescale_SameCount: success, and no epoch.
-func TestRescale_SameCount(t *testing.T) {
+// TestS78_SameCount: success, and no epoch.
+func TestS78_SameCount(t *testing.T) {
 	h := newHistory(t)
 	h.orders(4)
 	res := h.unchanged(RescaleTable{Table: "shop.orders", Buckets: 4})
@@ -72,8 +72,8 @@ func TestRescale_SameCount(t *testing.T) {
 	}
 }
 
-// TestRescale_Refusals: each with its code, and the expected epoch before all.
-func TestRescale_Refusals(t *testing.T) {
+// TestS72_Refusals: each with its code, and the expected epoch before all.
+func TestS72_Refusals(t *testing.T) {
 	h := newHistory(t)
 	h.orders(4)
 	h.must(plainTable("shop.plain", 4))

@@ -300,6 +300,10 @@ func (n *fakeNode) GetLayout(_ context.Context, r *pb.GetLayoutRequest) (*pb.Get
 			out.Partitions = append(out.Partitions, api.PartitionToProto(t, p))
 		}
 	}
+	f.state.Servers(func(s *catalog.Server) bool { // more than the leaders, which is harmless
+		out.Servers = append(out.Servers, api.ServerToProto(s))
+		return true
+	})
 	return out, nil
 }
 

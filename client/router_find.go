@@ -223,6 +223,12 @@ func (f *finder) runReads(ctx context.Context) {
 	}
 }
 
+// budget is a little less than what callers have by default, so that they learn
+// what the cluster answered instead of only that their time is over.
+func (f *finder) budget(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, f.r.c.cfg.timeout-f.r.c.cfg.timeout/8)
+}
+
 // readOnce reads the names of a batch from one state.
 func (f *finder) readOnce(ctx context.Context, batch []*lookup) (*routing.Layout, bool, error) {
 	var names []string
@@ -235,6 +241,8 @@ func (f *finder) readOnce(ctx context.Context, batch []*lookup) (*routing.Layout
 	names = slices.Compact(names)
 	f.r.c.metrics.lookups.WithLabelValues("read").Inc()
 	known := f.r.layout.Load()
+	ctx, cancel := f.budget(ctx)
+	defer cancel()
 	got, meta, err := f.r.c.Layout(ctx, f.r.path, names)
 	if err != nil {
 		if errors.Is(err, catalog.ErrTableNotExist) && known != nil {
@@ -323,7 +331,9 @@ func (f *finder) create(ctx context.Context, t *catalog.Table, batch []*lookup) 
 	for _, q := range batch {
 		cmd.Specs = append(cmd.Specs, t.Spec(&catalog.Partition{Name: q.key.name}))
 	}
-	_, err := f.r.c.Do(ctx, cmd)
+	cctx, cancel := f.budget(ctx)
+	defer cancel()
+	_, err := f.r.c.Do(cctx, cmd)
 	var call *CallError
 	switch {
 	case err == nil, errors.Is(err, catalog.ErrTableNotExist), errors.Is(err, catalog.ErrOutcomeUnknown):

@@ -91,6 +91,48 @@ func TestS70_Rescale(t *testing.T) {
 	}
 }
 
+// TestS71_Shrink: fewer buckets are for new partitions only. Rows of an old partition stay in buckets that new ones do
+// not have, and neither is served with the count of the other.
+func TestS71_Shrink(t *testing.T) {
+	w := newWorld(t)
+	w.must(catalog.RescaleTable{Table: "d.t", Buckets: 4})
+	w.create("old")
+	w.must(catalog.RescaleTable{Table: "d.t", Buckets: 2})
+	w.create("new")
+	l := w.layout()
+	g, s := guardOf(l), Scratch{}
+	for _, tc := range []struct {
+		partition    string
+		count, other int32
+		want         []int32
+		refused      map[int32]catalog.Code // by bucket, with the other count
+	}{
+		{"old", 4, 2, []int32{0, 2, 3, 0, 2, 1, 2, 0, 3, 2, 0, 1}, nil},
+		{"new", 2, 4, []int32{0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1}, map[int32]catalog.Code{2: catalog.ErrUnknownTableOrBucket, 3: catalog.ErrUnknownTableOrBucket}},
+	} {
+		for i, want := range tc.want {
+			r, err := l.Route(row(int32(i+1), tc.partition), &s)
+			if err != nil || r.Bucket != want || r.Count != tc.count || g.Check(r.Request()) != catalog.Done {
+				t.Errorf("%s key %d: %+v, %v, want bucket %d of %d", tc.partition, i+1, r, err, want, tc.count)
+			}
+		}
+		p, _ := l.Partition(tc.partition)
+		for b := range max(tc.count, tc.other) {
+			want := catalog.ErrStaleMetadata
+			if code, ok := tc.refused[b]; ok {
+				want = code
+			}
+			req := Request{Bucket: TableBucket{TableID: l.Table().ID, PartitionID: p.ID, Bucket: b}, Count: tc.other}
+			if got := g.Check(req); got != want {
+				t.Errorf("%s bucket %d with %d: %v, want %v", tc.partition, b, tc.other, got, want)
+			}
+		}
+	}
+	if all, err := l.TableBuckets(); err != nil || len(all) != 6 {
+		t.Errorf("%d buckets, %v, want 4 and 2", len(all), err)
+	}
+}
+
 // TestS74_NoGuess: a partition without a count at an epoch above 0 is never routed.
 func TestS74_NoGuess(t *testing.T) {
 	w := newWorld(t)
