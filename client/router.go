@@ -149,11 +149,19 @@ func (r *Router) Layout(ctx context.Context) (*routing.Layout, error) {
 // count cannot be known; catalog.ErrBusy beyond RouterOptions.Pending; a
 // *CallError if the cluster did not answer, ctx ended or the router was closed.
 // A refused partition does not keep rows of others from being routed.
-func (r *Router) Route(ctx context.Context, row []routing.Value) (routing.Route, error) {
+func (r *Router) Route(ctx context.Context, row []routing.Value) (route routing.Route, err error) {
 	l := r.layout.Load()
 	if l == nil || r.closed.Load() {
 		return r.resolve(ctx, row)
 	}
+	if l.RouteShort(&route, row) {
+		return route, nil
+	}
+	return r.routeIn(ctx, l, row)
+}
+
+// routeIn routes with what is known, and asks if that is not enough.
+func (r *Router) routeIn(ctx context.Context, l *routing.Layout, row []routing.Value) (routing.Route, error) {
 	s := r.scratch.Get().(*routing.Scratch)
 	out, err := l.RouteAny(row, s, r.assign)
 	r.scratch.Put(s)

@@ -9,32 +9,49 @@ import (
 	"github.com/stavedb/stave/routing"
 )
 
-func benchRouter(b *testing.B, columns []catalog.NewColumn, keys []string, row []routing.Value) {
+// benchRouter routes one row over and over, or one of each of several partitions in turn.
+func benchRouter(b *testing.B, columns []catalog.NewColumn, keys []string, row []routing.Value, partitions ...string) {
 	f := newFake(b, 1)
 	var pk []string
 	pk = append(append(pk, keys...), "dt")
 	f.must(catalog.CreateDatabase{Name: "shop"}, catalog.CreateTable{
 		Table: orders, Columns: append(columns, catalog.NewColumn{Name: "dt", Type: "STRING"}),
 		PrimaryKey: pk, PartitionKeys: []string{"dt"}, BucketKeys: keys, Buckets: catalog.Some[int32](16),
-	}, createDTs("2026-11-30"))
+	}, createDTs(partitions...))
 	r := openRouter(b, f.client(), RouterOptions{})
-	row = append(row, routing.String("2026-11-30"))
+	rows := make([][]routing.Value, len(partitions))
 	ctx := b.Context()
+	for i, name := range partitions {
+		rows[i] = append(row[:len(row):len(row)], routing.String(name))
+		mustRoute(b, r, rows[i])
+	}
 	b.ReportAllocs()
+	i := 0
 	for b.Loop() {
-		if _, err := r.Route(ctx, row); err != nil {
+		if _, err := r.Route(ctx, rows[i]); err != nil {
 			b.Fatal(err)
+		}
+		if i++; i == len(rows) {
+			i = 0
 		}
 	}
 }
 
 func BenchmarkRouter_Int(b *testing.B) {
-	benchRouter(b, []catalog.NewColumn{{Name: "a", Type: "INT"}}, []string{"a"}, []routing.Value{routing.Int(123_456)})
+	benchRouter(b, []catalog.NewColumn{{Name: "a", Type: "INT"}}, []string{"a"}, []routing.Value{routing.Int(123_456)}, "2026-11-30")
+}
+
+func BenchmarkRouter_ThousandPartitions(b *testing.B) {
+	var names []string
+	for i := range 1000 {
+		names = append(names, fmt.Sprintf("2026-11-30-%04d", i))
+	}
+	benchRouter(b, []catalog.NewColumn{{Name: "a", Type: "INT"}}, []string{"a"}, []routing.Value{routing.Int(123_456)}, names...)
 }
 
 func BenchmarkRouter_ThreeColumns(b *testing.B) {
 	benchRouter(b, []catalog.NewColumn{{Name: "a", Type: "INT"}, {Name: "b", Type: "STRING"}, {Name: "c", Type: "BIGINT"}}, []string{"a", "b", "c"},
-		[]routing.Value{routing.Int(123_456), routing.String("customer-0042"), routing.BigInt(1_698_235_273_182)})
+		[]routing.Value{routing.Int(123_456), routing.String("customer-0042"), routing.BigInt(1_698_235_273_182)}, "2026-11-30")
 }
 
 // BenchmarkRouter_Cold resolves 10,000 partitions that exist, over gRPC.

@@ -62,3 +62,25 @@ func appendCompactedBounded(dst []byte, c *keyColumn, v *Value) []byte {
 		return binary.AppendUvarint(dst, uint64(v.i))
 	}
 }
+
+// compactedBound returns how long keys of some columns may be without their texts and bytes, and where in the row those
+// are; 0 if that alone is longer than shortKey.
+func compactedBound(cols []keyColumn) (n int, text []int) {
+	for i := range cols {
+		switch c := &cols[i]; c.kind {
+		case KindChar, KindString, KindBinary, KindBytes:
+			n += binary.MaxVarintLen32
+			text = append(text, c.src)
+		case KindDecimal:
+			n += 1 + 16 // a length and an int128, or a varint
+		case KindTimestamp, KindTimestampLTZ:
+			n += 2 * binary.MaxVarintLen64
+		default:
+			n += binary.MaxVarintLen64
+		}
+	}
+	if n > shortKey {
+		return 0, nil
+	}
+	return n, text
+}

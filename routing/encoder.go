@@ -10,9 +10,14 @@ import (
 type KeyEncoder struct {
 	format Format
 	cols   []keyColumn
-	width  int // number of values a row must have
-	fixed  int // Paimon: bytes of null bits and slots
+	width  int   // number of values a row must have
+	fixed  int   // Paimon: bytes of null bits and slots
+	bound  int   // Fluss: no key is longer than this and its texts and bytes together; 0: not short
+	text   []int // indexes in the row of texts and bytes
 }
+
+// shortKey is how long keys may be that are made without a buffer of the caller.
+const shortKey = 64
 
 // keyColumn is a column compiled for encoding: the fields the inner loops read come first.
 type keyColumn struct {
@@ -64,6 +69,9 @@ func newKeyEncoder(f Format, key []Column, src []int, width int) (*KeyEncoder, e
 			}
 		}
 		e.cols[i] = compileColumn(c, src[i])
+	}
+	if f == FormatFluss {
+		e.bound, e.text = compactedBound(e.cols)
 	}
 	return e, nil
 }

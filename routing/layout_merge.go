@@ -1,6 +1,10 @@
 package routing
 
-import "github.com/stavedb/stave/catalog"
+import (
+	"sync/atomic"
+
+	"github.com/stavedb/stave/catalog"
+)
 
 // floorLimit bounds the floors that a layout remembers.
 const floorLimit = 4096
@@ -12,6 +16,35 @@ type partitionSet struct {
 	floors shardMap[string, partitionFloor]
 	// floor stands for the floors that were too many: a partition that is not known must have been read at it or later.
 	floor catalog.Revision
+	// first holds for each slot of a name the first partition that was asked for, to spare most routes the hashing.
+	// Invariant: a partition of names.
+	first [recentSlots]atomic.Pointer[LayoutPartition]
+}
+
+const recentSlots = 256
+
+// recent is byName for names that are asked for again and again.
+func (s *partitionSet) recent(name string) *LayoutPartition {
+	n := len(name)
+	h := uint32(n)
+	if n >= 8 { // the ends of names differ
+		h += uint32(name[n-1]) | uint32(name[n-2])<<8 | uint32(name[n-3])<<16 | uint32(name[n-4])<<24
+		h ^= (uint32(name[n-5]) | uint32(name[n-6])<<8 | uint32(name[n-7])<<16 | uint32(name[n-8])<<24) * 31
+	} else {
+		for i := range n {
+			h = h*31 + uint32(name[i])
+		}
+	}
+	slot := &s.first[h*0x9e3779b1>>24]
+	p := slot.Load()
+	if p != nil && p.Name == name {
+		return p
+	}
+	found := s.byName(name)
+	if p == nil && found != nil { // who came first stays: others would take turns in it
+		slot.CompareAndSwap(nil, found)
+	}
+	return found
 }
 
 // partitionFloor says what an answer must be at least to bring a name back.

@@ -90,6 +90,48 @@ func (l *Layout) Route(row []Value, s *Scratch) (Route, error) {
 	return l.route(p, b), nil
 }
 
+// RouteShort is Route into out for what is asked most: a partition that is known, named by one text column or the table
+// as a whole, and a bucket key in the form of Fluss of a few dozen bytes. It needs no memory and copies nothing twice. False
+// leaves out as it is: RouteAny has the answer or the error.
+func (l *Layout) RouteShort(out *Route, row []Value) bool {
+	e := l.keys.bucket
+	if e == nil || e.bound == 0 || len(row) != e.width {
+		return false
+	}
+	if len(e.text) > 0 {
+		n := e.bound
+		for _, i := range e.text {
+			n += len(row[i].s) + len(row[i].b)
+		}
+		if n > shortKey {
+			return false
+		}
+	}
+	p := l.whole
+	if p == nil {
+		n := l.keys.partition
+		c := &n.cols[0]
+		if len(n.cols) != 1 || c.value != KindString || len(row) != n.width || row[c.src].kind != KindString {
+			return false
+		}
+		if p = l.parts.recent(row[c.src].s); p == nil {
+			return false
+		}
+	}
+	if p.Count < 1 {
+		return false
+	}
+	var buf [shortKey]byte
+	key, err := e.appendCompacted(buf[:0], row)
+	if err != nil {
+		return false
+	}
+	out.Incarnation, out.Table, out.Epoch = l.incarnation, l.table.ID, l.table.Epoch
+	out.Partition, out.Count, out.In = p.ID, p.Count, p
+	out.Bucket = int32(uint32(mixInt(murmur42(key))) % uint32(p.Count))
+	return true
+}
+
 // bucketIn computes the bucket in a partition whose count is known.
 func (l *Layout) bucketIn(p *LayoutPartition, row []Value, s *Scratch) (int32, error) {
 	e := l.keys.bucket
