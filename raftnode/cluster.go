@@ -200,10 +200,13 @@ func changed(err error, what string) error {
 	}
 }
 
-// Snapshot writes a snapshot of the cluster's state, at least as new as a
-// linearizable read, to w. It returns the state it wrote.
-func (n *Node) Snapshot(ctx context.Context, w io.Writer) (*catalog.State, error) {
-	st, err := n.Read(ctx, Linearizable)
+// Snapshot writes a snapshot of the state that a read of the level returns to w.
+// It returns the state it wrote. The context bounds the read, not the writing.
+// Without a majority only Stale and AtLeast return: what this node has, which is
+// all that is left of a cluster whose other voters are gone. Errors: those of Read,
+// and w's.
+func (n *Node) Snapshot(ctx context.Context, level Level, w io.Writer) (*catalog.State, error) {
+	st, err := n.Read(ctx, level)
 	if err != nil {
 		return nil, err
 	}

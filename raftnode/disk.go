@@ -20,7 +20,7 @@ func (n *Node) openStores() (*raftlog.Stores, *snapshotStore, error) {
 	}
 	stores, err := raftlog.Open(raftlog.Config{
 		Dir: filepath.Join(n.cfg.Dir, stateDir), Kind: raftlog.Kind(n.cfg.LogStore), Verify: fsm.VerifyEntry, Logger: n.cfg.Logger,
-		Faults: n.cfg.Faults, Ahead: n.leads,
+		Faults: n.cfg.Faults, Ahead: n.leads, OnAppend: n.appends.observe,
 		OnTrouble: func(t raftlog.Trouble) {
 			n.log.Warn("disk trouble, standing back", "kind", t.Kind, "op", t.Op, "error", t.Err)
 			n.gate(true)

@@ -184,7 +184,7 @@ func TestNode_Restore(t *testing.T) {
 		l := c.leader()
 		c.propose(l, catalog.CreateDatabase{Name: "kept"})
 		var file bytes.Buffer
-		if _, err := l.Snapshot(c.timeout(5*time.Second), &file); err != nil {
+		if _, err := l.Snapshot(c.timeout(5*time.Second), Linearizable, &file); err != nil {
 			t.Fatal(err)
 		}
 		c.propose(l, catalog.CreateDatabase{Name: "gone"})
@@ -236,7 +236,7 @@ func TestNode_RestoreWithOpenSequences(t *testing.T) {
 		l, f := c.leader(), c.followers()[0]
 		c.propose(f, catalog.CreateDatabase{Name: "shop"})
 		var file bytes.Buffer
-		if _, err := l.Snapshot(c.timeout(5*time.Second), &file); err != nil {
+		if _, err := l.Snapshot(c.timeout(5*time.Second), Linearizable, &file); err != nil {
 			t.Fatal(err)
 		}
 		c.net.Cut(l.cfg.ID, f.cfg.ID) // commands arrive, answers do not

@@ -3,6 +3,7 @@ package raftnode
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -11,6 +12,30 @@ import (
 type collector struct {
 	n    *Node
 	desc map[string]*prometheus.Desc
+}
+
+// appends measures the appends to the log, whichever raft instance makes them.
+type appends struct {
+	duration, entries prometheus.Histogram
+}
+
+func newAppends(node string) appends {
+	labels := prometheus.Labels{"node": node}
+	return appends{
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "stave_raft_append_duration_seconds", Help: "Durations of appends to the log, sync included.",
+			ConstLabels: labels, Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 13),
+		}),
+		entries: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "stave_raft_append_entries", Help: "Entries that shared one append, and with it one sync.",
+			ConstLabels: labels, Buckets: prometheus.ExponentialBuckets(1, 2, 11),
+		}),
+	}
+}
+
+func (a appends) observe(entries int, took time.Duration) {
+	a.duration.Observe(took.Seconds())
+	a.entries.Observe(float64(entries))
 }
 
 var nodeMetrics = []struct{ name, help string }{
@@ -70,6 +95,8 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range c.desc {
 		ch <- d
 	}
+	c.n.appends.duration.Describe(ch)
+	c.n.appends.entries.Describe(ch)
 }
 
 // Collect implements prometheus.Collector.
@@ -102,4 +129,6 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(c.desc[name], kind, v)
 	}
+	c.n.appends.duration.Collect(ch)
+	c.n.appends.entries.Collect(ch)
 }

@@ -28,6 +28,7 @@ type Node struct {
 	peers      *raftnet.Peers
 	stores     *raftlog.Stores
 	snaps      *snapshotStore
+	appends    appends
 	rounds     rounds
 	session    session
 	keepalives keepalives
@@ -81,6 +82,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger, stop: make(chan struct{}), done: make(chan struct{}), dutyErrs: map[string]string{},
+		appends: newAppends(cfg.ID),
 	}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.rounds.n = n

@@ -45,7 +45,7 @@ func (c *clusterService) SnapshotSave(r *pb.SnapshotSaveRequest, out grpc.Server
 		return err
 	}
 	if want.Level == api.Stale {
-		return refuse(catalog.ErrInvalidArgument, "consistency.level is STALE, want LINEARIZABLE or AT_LEAST: a snapshot is never older than what was acknowledged")
+		return refuse(catalog.ErrInvalidArgument, "consistency.level is STALE, want LINEARIZABLE, or AT_LEAST with the oldest revision that will do")
 	}
 	f, remove, err := c.s.spool()
 	if err != nil {
@@ -59,23 +59,12 @@ func (c *clusterService) SnapshotSave(r *pb.SnapshotSaveRequest, out grpc.Server
 	return c.sendFile(f, c.s.header(st), out)
 }
 
-// save writes a snapshot, of the incarnation that was asked for, into a file.
+// save writes a snapshot of the level that was asked for into a file.
 func (c *clusterService) save(ctx context.Context, want api.Consistency, f *os.File) (*catalog.State, error) {
-	bounded, cancel := c.s.bounded(ctx)
+	ctx, cancel := c.s.bounded(ctx)
 	defer cancel()
-	if want != (api.Consistency{}) {
-		if _, err := c.s.node.Read(bounded, level(want)); err != nil {
-			return nil, err
-		}
-	}
-	st, err := c.s.node.Snapshot(ctx, f)
-	if err != nil {
-		return nil, fileOrOther(err)
-	}
-	if !want.Incarnation.IsZero() && st.Incarnation() != want.Incarnation {
-		return nil, &api.RestoredError{Incarnation: st.Incarnation()}
-	}
-	return st, nil
+	st, err := c.s.node.Snapshot(ctx, level(want), f)
+	return st, fileOrOther(err)
 }
 
 func (c *clusterService) sendFile(f *os.File, h *pb.ResponseHeader, out grpc.ServerStreamingServer[pb.SnapshotChunk]) error {

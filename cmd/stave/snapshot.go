@@ -30,7 +30,10 @@ func (a *app) snapshotCommand() *cobra.Command {
 
 func (a *app) snapshotSave() *cobra.Command {
 	return &cobra.Command{
-		Use: "save FILE", Short: "Write a snapshot of a linearizable state to a file", Args: exactArgs(1),
+		Use: "save FILE", Short: "Write a snapshot of the whole state to a file", Args: exactArgs(1),
+		Long: `Write a snapshot of the whole state to a file, whole or not at all. It holds
+everything that was acknowledged before. Where a majority of the voters is gone for
+good, --consistency at-least:REV with one --endpoints writes what that node has.`,
 		Example: "  stave snapshot save backup.stave",
 		RunE: func(c *cobra.Command, args []string) error {
 			var header *pb.ResponseHeader

@@ -55,6 +55,11 @@ type Config struct {
 	// leader made itself. Default: never.
 	Ahead func() bool
 
+	// OnAppend is called with every append that is on the disk: how many entries
+	// it had and how long writing and syncing them took, earlier tries excluded. It
+	// runs on the goroutine that writes and must not block. Default: nobody.
+	OnAppend func(entries int, took time.Duration)
+
 	// OnTrouble is called once when writes begin to hang or fail.
 	// OnRecovered is called once when every store writes again.
 	// OnCorrupt is called once, when damage is met on a path where raft
@@ -118,6 +123,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Ahead == nil {
 		c.Ahead = func() bool { return false }
+	}
+	if c.OnAppend == nil {
+		c.OnAppend = func(int, time.Duration) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

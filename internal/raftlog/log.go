@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -38,6 +39,7 @@ type diskLogStore struct {
 	chunk uint64
 
 	mayRunAhead func() bool
+	onAppend    func(entries int, took time.Duration)
 	ahead       atomic.Pointer[ahead] // the append that the disk does not have yet
 
 	// acked is the last entry that was acknowledged to raft, index 0 for an
@@ -178,14 +180,17 @@ func (s *diskLogStore) appendJob(logs []*raft.Log) *job[logFile] {
 			return err
 		}
 		failpoint.Hit(failpoint.AppendBegin)
+		start := time.Now()
 		if err := f.StoreLogs(sealed); err != nil {
 			return err
 		}
+		took := time.Since(start)
 		failpoint.Hit(failpoint.AppendDone)
 		if err := s.faults.After(OpAppend); err != nil {
 			return err
 		}
 		s.acked.index, s.acked.sum = logs[len(logs)-1].Index, sum
+		s.onAppend(len(logs), took)
 		return nil
 	}}
 }

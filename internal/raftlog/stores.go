@@ -38,7 +38,7 @@ func Open(c Config) (*Stores, error) {
 	s := &Stores{closing: make(chan struct{}), told: make(chan struct{})}
 	s.health = newHealth(&c)
 	s.stable = &stableStore{disk: newDisk(diskStable, KindBolt, &c, s.health, s.closing, c.openStable)}
-	s.log = &diskLogStore{chunk: deleteChunkWAL, mayRunAhead: c.Ahead, disk: newDisk(diskLog, c.Kind, &c, s.health, s.closing, c.openLog)}
+	s.log = &diskLogStore{chunk: deleteChunkWAL, mayRunAhead: c.Ahead, onAppend: c.OnAppend, disk: newDisk(diskLog, c.Kind, &c, s.health, s.closing, c.openLog)}
 	if c.Kind == KindBolt {
 		s.log.chunk = deleteChunkBolt
 	}

@@ -60,7 +60,9 @@ type ClusterClient interface {
 	// DATABASE_NOT_EXIST, TOO_LARGE (above the highest possible).
 	SetLimits(ctx context.Context, in *SetLimitsRequest, opts ...grpc.CallOption) (*WriteResponse, error)
 	// SnapshotSave streams a snapshot of a linearizable state, with its checksum
-	// inside. A stream that ends without a chunk marked last is incomplete.
+	// inside. AT_LEAST takes what the node itself has from that revision on: all
+	// that is left when a majority is gone. STALE is refused. A stream that ends
+	// without a chunk marked last is incomplete.
 	SnapshotSave(ctx context.Context, in *SnapshotSaveRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SnapshotChunk], error)
 	// SnapshotRestore replaces the state of the cluster and begins a new
 	// incarnation; every watch and every cached thing ends with RESTORED. The
@@ -243,7 +245,9 @@ type ClusterServer interface {
 	// DATABASE_NOT_EXIST, TOO_LARGE (above the highest possible).
 	SetLimits(context.Context, *SetLimitsRequest) (*WriteResponse, error)
 	// SnapshotSave streams a snapshot of a linearizable state, with its checksum
-	// inside. A stream that ends without a chunk marked last is incomplete.
+	// inside. AT_LEAST takes what the node itself has from that revision on: all
+	// that is left when a majority is gone. STALE is refused. A stream that ends
+	// without a chunk marked last is incomplete.
 	SnapshotSave(*SnapshotSaveRequest, grpc.ServerStreamingServer[SnapshotChunk]) error
 	// SnapshotRestore replaces the state of the cluster and begins a new
 	// incarnation; every watch and every cached thing ends with RESTORED. The
