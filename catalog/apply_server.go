@@ -23,7 +23,7 @@ func (b *Batch) registerServer(c RegisterServer) (Result, *Error) {
 			c.ID, old.DirectoryID, old.TTL-(cl.Lease-old.Renewed))
 	}
 	v := &Server{
-		ID: c.ID, Incarnation: 1, DirectoryID: c.DirectoryID, Listeners: c.Listeners, Rack: c.Rack, TTL: c.TTL,
+		ID: c.ID, Incarnation: ServerIncarnation(b.rev), DirectoryID: c.DirectoryID, Listeners: c.Listeners, Rack: c.Rack, TTL: c.TTL,
 		Renewed: cl.Lease, RenewedAt: b.rev, Live: true, Registered: cl.Wall, Revision: b.rev,
 	}
 	if old != nil {

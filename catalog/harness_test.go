@@ -175,6 +175,16 @@ func (h *history) servers(ids ...ServerID) {
 func replication(n int) Property { return Property{PropReplication, itoa(int64(n))} }
 
 // firstID applies a command that succeeds and returns the first id it gave.
+// incarnation is the current one of a registered server.
+func (h *history) incarnation(id ServerID) ServerIncarnation {
+	h.t.Helper()
+	v, ok := h.last.Server(id)
+	if !ok {
+		h.t.Fatalf("server %d is not registered", id)
+	}
+	return v.Incarnation
+}
+
 func (h *history) firstID(cmd Command) uint64 {
 	h.t.Helper()
 	res := h.must(cmd)

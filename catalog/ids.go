@@ -34,7 +34,9 @@ type (
 	LeaderEpoch int32
 	// BucketEpoch counts the changes of one bucket's state, from 0.
 	BucketEpoch int32
-	// ServerIncarnation counts the registrations of one tablet server, from 1.
+	// ServerIncarnation names one life of a tablet server. The first one after
+	// the id was free is the revision of the registration, each later one is one
+	// more, so that none ever comes again.
 	ServerIncarnation uint64
 	// Millis is a duration or a point in time in milliseconds. Wall times are
 	// Unix milliseconds.

@@ -303,9 +303,9 @@ func (m *model) runOther(cmd Command) outcome {
 		if old != nil && old.dir != c.DirectoryID && m.lease-old.renewed < old.ttl {
 			return no(ErrServerIDInUse)
 		}
-		n := &modelServer{dir: c.DirectoryID, incarnation: 1, renewed: m.lease, ttl: uint64(c.TTL)}
+		n := &modelServer{dir: c.DirectoryID, incarnation: m.rev, renewed: m.lease, ttl: uint64(c.TTL)}
 		if old != nil {
-			n.incarnation += old.incarnation
+			n.incarnation = old.incarnation + 1
 		}
 		m.servers[int(c.ID)] = n
 		return outcome{IDs: []uint64{n.incarnation}, Changed: true}

@@ -309,8 +309,8 @@ func (r *modelRun) otherCommand(kind Kind) Command {
 		}
 	case KindUnregisterServer:
 		c := UnregisterServer{ID: ServerID(r.between(0, 4))}
-		if r.coin("incarnation") {
-			c.Incarnation = Some(ServerIncarnation(r.upTo(1, 2)))
+		if v, ok := r.m.servers[int(c.ID)]; ok && r.coin("incarnation") {
+			c.Incarnation = Some(ServerIncarnation(v.incarnation + uint64(r.between(0, 1))))
 		}
 		return c
 	case KindAssignPending:

@@ -106,6 +106,7 @@ func TestS51_DuplicateRegistration(t *testing.T) {
 	h.must(CreatePartitions{Table: "d.t", Specs: []PartitionSpec{{{"dt", "p"}}}})
 	s, _, _ := h.last.Bucket(partitionRef(h, "p", 0))
 	id := s.Leader
+	old := h.incarnation(id)
 	other := RegisterServer{ID: id, DirectoryID: "other", Listeners: []string{"h:1"}, TTL: 10_000}
 	h.refused(ErrServerIDInUse, other, "10000 ms")
 	h.must(RegisterServer{ID: id, DirectoryID: dirOf(int(id)), Listeners: []string{"h:1"}, TTL: 10_000})
@@ -114,7 +115,7 @@ func TestS51_DuplicateRegistration(t *testing.T) {
 		t.Errorf("the old incarnation still leads: %+v, was %+v", after, s)
 	}
 	change := ISRChange{Bucket: partitionRef(h, "p", 0), LeaderEpoch: s.LeaderEpoch, BucketEpoch: s.BucketEpoch, ISR: []ServerID{id}}
-	h.refused(ErrFenced, AdjustISR{Server: id, Incarnation: 1, Changes: []ISRChange{change}}, "incarnation 2")
+	h.refused(ErrFenced, AdjustISR{Server: id, Incarnation: old, Changes: []ISRChange{change}}, "incarnation "+utoa(uint64(old)+1))
 	h.env.Lease = 10_000
 	h.must(other)
 }
@@ -157,12 +158,12 @@ func TestS48_AdjustISR(t *testing.T) {
 		{"outside the replicas", s.Leader, with(func(c *ISRChange) { c.ISR = []ServerID{s.Leader, outside} }), ErrFencedLeaderEpoch},
 		{"unregistered", s.Leader, with(func(c *ISRChange) { c.ISR = []ServerID{s.Leader, 77} }), ErrIneligibleReplica},
 	} {
-		r := h.must(AdjustISR{Server: tc.server, Incarnation: 1, Changes: []ISRChange{tc.change}})
+		r := h.must(AdjustISR{Server: tc.server, Incarnation: h.incarnation(tc.server), Changes: []ISRChange{tc.change}})
 		if r.Buckets[0] != tc.want || r.Changed {
 			t.Errorf("%s: %v, want %v", tc.name, r.Buckets[0], tc.want)
 		}
 	}
-	r := h.must(AdjustISR{Server: s.Leader, Incarnation: 1, Changes: []ISRChange{ok, with(func(c *ISRChange) { c.Bucket.Bucket = 9 })}})
+	r := h.must(AdjustISR{Server: s.Leader, Incarnation: h.incarnation(s.Leader), Changes: []ISRChange{ok, with(func(c *ISRChange) { c.Bucket.Bucket = 9 })}})
 	after, _, _ := h.last.Bucket(ref)
 	if r.Buckets[0] != Done || r.Buckets[1] != ErrUnknownTableOrBucket || after.BucketEpoch != s.BucketEpoch+1 || !slices.Equal(after.ISR, shrunk) {
 		t.Errorf("adjusted: %v, %+v", r.Buckets, after)

@@ -88,7 +88,7 @@ func TestReassign_Steps(t *testing.T) {
 		t.Errorf("server 0 still has %d replicas", n)
 	}
 	ack := func(id ServerID, failed bool) {
-		h.must(AckDeletion{Server: id, Incarnation: 1, Objects: []DeletionAck{
+		h.must(AckDeletion{Server: id, Incarnation: h.incarnation(id), Objects: []DeletionAck{
 			{Table: ref.Table, Partition: ref.Partition, Bucket: Some(ref.Bucket), Failed: failed},
 		}})
 	}

@@ -86,7 +86,7 @@ func TestDrop_Wide(t *testing.T) {
 			if !slices.Contains(pending(), id) {
 				t.Fatalf("server %d was given up after %d tries", id, i)
 			}
-			h.must(AckDeletion{Server: id, Incarnation: 1, Objects: []DeletionAck{{Table: was.ID, Failed: failed}}})
+			h.must(AckDeletion{Server: id, Incarnation: h.incarnation(id), Objects: []DeletionAck{{Table: was.ID, Failed: failed}}})
 		}
 	}
 	if left := pending(); left != nil {
@@ -140,12 +140,12 @@ func TestS52_DropDuringOutage(t *testing.T) {
 		d, ok := h.last.DroppedPartition(part)
 		return ok && slices.ContainsFunc(d.Pending, func(p PendingDeletion) bool { return p.Server == id })
 	}
-	ack := AckDeletion{Server: s.Leader, Incarnation: 1, Objects: []DeletionAck{{Table: table, Partition: Some(part), Failed: true}}}
+	ack := AckDeletion{Server: s.Leader, Incarnation: h.incarnation(s.Leader), Objects: []DeletionAck{{Table: table, Partition: Some(part), Failed: true}}}
 	h.refused(ErrSessionExpired, ack)
 	h.env.Wall += Millis(30 * 24 * time.Hour / time.Millisecond)
 	h.unchanged(PurgeDropped{Max: 10, Before: h.env.Wall}) // it is waited for, however long
 	h.must(RegisterServer{ID: s.Leader, DirectoryID: dirOf(int(s.Leader)), Listeners: []string{"h:1"}, TTL: 10_000})
-	ack.Incarnation = 2
+	ack.Incarnation++
 	for i := range maxDeletionTries {
 		if !waits(s.Leader) {
 			t.Fatalf("server %d was given up after %d tries", s.Leader, i)

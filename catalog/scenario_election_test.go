@@ -101,7 +101,7 @@ func TestS49_CoordinatorEpoch(t *testing.T) {
 	}
 	s, _ := h.bucket(ref)
 	change := ISRChange{Bucket: ref, LeaderEpoch: s.LeaderEpoch, BucketEpoch: s.BucketEpoch, Coordinator: 3, ISR: ids(s.Leader)}
-	res := h.must(AdjustISR{Server: s.Leader, Incarnation: 1, Changes: []ISRChange{change}})
+	res := h.must(AdjustISR{Server: s.Leader, Incarnation: h.incarnation(s.Leader), Changes: []ISRChange{change}})
 	if res.Buckets[0] != ErrInvalidCoordinator {
 		t.Errorf("coordinator epoch 3: %v, want %v", res.Buckets[0], ErrInvalidCoordinator)
 	}

@@ -285,19 +285,26 @@ func TestRegisterServer(t *testing.T) {
 	reg := func(dir string) RegisterServer {
 		return RegisterServer{ID: 3, DirectoryID: dir, Listeners: []string{"CLIENT://h:9123", "[::1]:1"}, Rack: "r", TTL: 10_000}
 	}
+	first := uint64(0)
 	incarnation := func(want uint64, r Result) {
 		t.Helper()
-		if got, _ := r.FirstID(); got != want {
-			t.Errorf("incarnation %d, want %d", got, want)
+		got, _ := r.FirstID()
+		if first == 0 {
+			if first = got; got != uint64(r.Revision) {
+				t.Errorf("incarnation %d at revision %d", got, r.Revision)
+			}
+		}
+		if got -= first; got != want {
+			t.Errorf("incarnation %d above the first, want %d", got, want)
 		}
 	}
 	h.env.Lease = 100
+	incarnation(0, h.must(reg("a")))
 	incarnation(1, h.must(reg("a")))
-	incarnation(2, h.must(reg("a")))
 	h.env.Lease = 10_099
 	h.refused(ErrServerIDInUse, reg("b"), "directory id a", "another 1 ms")
 	h.env.Lease = 10_100
-	incarnation(3, h.must(reg("b")))
+	incarnation(2, h.must(reg("b")))
 	h.refused(ErrServerIDInUse, reg("a"), "directory id b")
 	for _, bad := range []func(*RegisterServer){
 		func(c *RegisterServer) { c.ID = -1 },
@@ -324,12 +331,37 @@ func TestUnregisterServer(t *testing.T) {
 	h.must(CreateDatabase{Name: "d"})
 	h.must(plainTable("d.t", 3, replication(2)))
 	h.refused(ErrServerNotExist, UnregisterServer{ID: 9}, "tablet server 9")
-	h.refused(ErrFenced, UnregisterServer{ID: 1, Incarnation: Some[ServerIncarnation](2)}, "incarnation 1, not 2")
+	was := h.incarnation(1)
+	h.refused(ErrFenced, UnregisterServer{ID: 1, Incarnation: Some(was + 1)}, "incarnation "+utoa(uint64(was))+", not")
 	h.refused(ErrInvalidArgument, UnregisterServer{ID: 1}, "3 bucket replicas")
 	h.must(DropTable{Table: "d.t"})
 	h.env.Wall++
 	h.unchanged(PurgeDropped{Max: 9, Before: h.env.Wall}) // its servers still have to delete
-	h.must(UnregisterServer{ID: 1, Incarnation: Some[ServerIncarnation](1)})
+	h.must(UnregisterServer{ID: 1, Incarnation: Some(was)})
 	h.must(UnregisterServer{ID: 2})
 	h.must(PurgeDropped{Max: 9, Before: h.env.Wall}) // nobody is left to wait for
+}
+
+// TestUnregisterServer_ComesBack: nothing that the earlier life of a server left
+// under way is accepted from it, or for it, once its id is registered anew.
+func TestUnregisterServer_ComesBack(t *testing.T) {
+	h := newHistory(t)
+	reg := RegisterServer{ID: 1, DirectoryID: "a", Listeners: []string{"h:1"}, TTL: 10_000}
+	for range 3 {
+		h.must(reg) // restarts
+	}
+	v, _ := h.last.Server(1)
+	h.must(UnregisterServer{ID: 1})
+	h.must(reg)
+	if now := h.incarnation(1); now <= v.Incarnation {
+		t.Errorf("incarnation %d after %d", now, v.Incarnation)
+	}
+	h.env.Lease += 60_000
+	for age := range v.Incarnation + 1 {
+		old := v.Incarnation - age
+		h.refused(ErrFenced, AdjustISR{Server: 1, Incarnation: old, Changes: []ISRChange{{}}}, "not "+utoa(uint64(old)))
+		h.refused(ErrFenced, UnregisterServer{ID: 1, Incarnation: Some(old)}, "not "+utoa(uint64(old)))
+		h.unchanged(RenewLeases{Leases: []Lease{{1, old}}})
+		h.unchanged(ExpireServers{Servers: []Expiry{{1, old, v.RenewedAt}}})
+	}
 }

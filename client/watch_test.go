@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,8 +89,10 @@ func TestWatch_CutAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer w.Close()
-			go f.fill(25)
+			var filling sync.WaitGroup
+			filling.Go(func() { f.fill(25) })
 			got, err := collect(t.Context(), w)
+			filling.Wait() // the watch ends before
 			if !errors.Is(err, io.EOF) {
 				t.Errorf("ended with %v", err)
 			}

@@ -8,6 +8,18 @@ import (
 	"github.com/stavedb/stave/catalog"
 )
 
+// lease is that of a registered tablet server, as any node knows it.
+func (c *cluster) lease(id catalog.ServerID) catalog.Lease {
+	c.t.Helper()
+	for _, n := range c.nodes {
+		if v, ok := n.fsm.State().Server(id); ok {
+			return catalog.Lease{ID: id, Incarnation: v.Incarnation}
+		}
+	}
+	c.t.Fatalf("server %d is not registered", id)
+	return catalog.Lease{}
+}
+
 // A live server is never expired, a dead one is, between its TTL and half as
 // much again, however often the leader moves meanwhile.
 func TestNode_LeasesSurviveLeaderChanges(t *testing.T) {
@@ -22,7 +34,7 @@ func TestNode_LeasesSurviveLeaderChanges(t *testing.T) {
 		nextMove := 3 * time.Second
 		for time.Since(start) < 30*time.Second {
 			n := c.leader()
-			lost, err := n.KeepAlive(c.timeout(3*time.Second), []catalog.Lease{{ID: 0, Incarnation: 1}})
+			lost, err := n.KeepAlive(c.timeout(3*time.Second), []catalog.Lease{c.lease(0)})
 			if err == nil && len(lost) > 0 {
 				t.Fatalf("after %s the live server lost its lease: %v", time.Since(start), lost[0].Err)
 			}
@@ -40,7 +52,7 @@ func TestNode_LeasesSurviveLeaderChanges(t *testing.T) {
 		if expired < 10*time.Second || expired > 15*time.Second {
 			t.Errorf("the dead server ended %s after its last sign, want 10 s to 15 s", expired)
 		}
-		lost, err := c.followers()[0].KeepAlive(c.timeout(3*time.Second), []catalog.Lease{{ID: 1, Incarnation: 1}, {ID: 0, Incarnation: 1}, {ID: 9, Incarnation: 1}})
+		lost, err := c.followers()[0].KeepAlive(c.timeout(3*time.Second), []catalog.Lease{c.lease(1), c.lease(0), {ID: 9, Incarnation: 1}})
 		if err != nil || len(lost) != 2 || !isCode(lost[0].Err, catalog.ErrSessionExpired) {
 			t.Errorf("a late keepalive through a follower: %v, %v", lost, err)
 		}
@@ -65,7 +77,7 @@ func TestNode_LeasesWithoutQuorum(t *testing.T) {
 		deadline := time.Now().Add(8 * time.Second)
 		for time.Now().Before(deadline) {
 			for _, n := range c.nodes {
-				lost, err := n.KeepAlive(c.timeout(2*time.Second), []catalog.Lease{{ID: 0, Incarnation: 1}})
+				lost, err := n.KeepAlive(c.timeout(2*time.Second), []catalog.Lease{c.lease(0)})
 				if err == nil && len(lost) == 0 {
 					return
 				}

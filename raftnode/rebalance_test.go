@@ -76,7 +76,7 @@ func syncOne(t *testing.T, c *cluster, st *catalog.State, inFlight int) bool {
 		return false
 	}
 	s, replicas, _ := st.Bucket(copying[0].Bucket)
-	c.propose(c.leader(), catalog.AdjustISR{Server: s.Leader, Incarnation: 1, Changes: []catalog.ISRChange{
+	c.propose(c.leader(), catalog.AdjustISR{Server: s.Leader, Incarnation: c.lease(s.Leader).Incarnation, Changes: []catalog.ISRChange{
 		{Bucket: copying[0].Bucket, LeaderEpoch: s.LeaderEpoch, BucketEpoch: s.BucketEpoch, ISR: replicas},
 	}})
 	return true

@@ -125,10 +125,11 @@ func TestCatalog_GetLayout(t *testing.T) {
 		if len(l.GetServers()) != 1 || l.GetServers()[0].GetServerId() != 7 {
 			t.Errorf("servers: %v, want the leader 7", l.GetServers())
 		}
+		inc := reg.GetServer().GetIncarnation()
 		for _, tt := range []struct {
 			lease *pb.Lease
 			lost  bool
-		}{{&pb.Lease{ServerId: 7, Incarnation: 1}, false}, {&pb.Lease{ServerId: 7, Incarnation: 9}, true}, {&pb.Lease{ServerId: 8, Incarnation: 1}, true}} {
+		}{{&pb.Lease{ServerId: 7, Incarnation: inc}, false}, {&pb.Lease{ServerId: 7, Incarnation: inc + 1}, true}, {&pb.Lease{ServerId: 8, Incarnation: inc}, true}} {
 			ka := must(s.placement.KeepAlive(s.ctx(), &pb.KeepAliveRequest{Leases: []*pb.Lease{tt.lease}}))(t)
 			if (len(ka.GetLost()) == 1) != tt.lost {
 				t.Errorf("keepalive of %v: lost %v, want %v", tt.lease, ka.GetLost(), tt.lost)

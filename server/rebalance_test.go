@@ -22,8 +22,11 @@ func TestRebalance(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		var incs [3]uint64 // by server
 		for id := int32(1); id <= 2; id++ {
-			must(s.placement.RegisterServer(ctx, &pb.RegisterServerRequest{ServerId: id, DirectoryId: "d", Listeners: []string{"h:1"}, TtlMs: 60_000}))
+			reg, err := s.placement.RegisterServer(ctx, &pb.RegisterServerRequest{ServerId: id, DirectoryId: "d", Listeners: []string{"h:1"}, TtlMs: 60_000})
+			must(reg, err)
+			incs[id] = reg.GetServer().GetIncarnation()
 			if id == 1 { // all buckets go to the first one
 				must(s.catalog.CreateDatabase(ctx, &pb.CreateDatabaseRequest{Name: "d"}))
 				two := int32(2)
@@ -38,9 +41,9 @@ func TestRebalance(t *testing.T) {
 			t.Fatalf("a plan before any: %v, %v", r, err)
 		}
 		must(s.placement.TagServers(ctx, &pb.TagServersRequest{ServerIds: []int32{1}, Tag: pb.ServerTag_SERVER_TAG_PERMANENT_OFFLINE}))
-		old, err := s.placement.Feed(ctx, &pb.FeedRequest{ServerId: 1, Incarnation: 1})
+		old, err := s.placement.Feed(ctx, &pb.FeedRequest{ServerId: 1, Incarnation: incs[1]})
 		must(old, err)
-		fresh, err := s.placement.Feed(ctx, &pb.FeedRequest{ServerId: 2, Incarnation: 1})
+		fresh, err := s.placement.Feed(ctx, &pb.FeedRequest{ServerId: 2, Incarnation: incs[2]})
 		must(fresh, err)
 		nextStep(t, old)
 		nextStep(t, fresh)
@@ -62,7 +65,7 @@ func TestRebalance(t *testing.T) {
 				if a.GetLeader() != 1 || !slices.Equal(a.GetReplicas(), []int32{2, 1}) || synced[a.GetBucket().GetBucket()] {
 					continue
 				}
-				r, err := s.placement.AdjustISR(ctx, &pb.AdjustISRRequest{ServerId: 1, Incarnation: 1, Changes: []*pb.ISRChange{{
+				r, err := s.placement.AdjustISR(ctx, &pb.AdjustISRRequest{ServerId: 1, Incarnation: incs[1], Changes: []*pb.ISRChange{{
 					Bucket: a.GetBucket(), LeaderEpoch: a.GetLeaderEpoch(), BucketEpoch: a.GetBucketEpoch(), Isr: []int32{1, 2},
 				}}})
 				if err != nil || r.GetResult().GetBucketCodes()[0] != 0 {
@@ -72,7 +75,7 @@ func TestRebalance(t *testing.T) {
 			}
 		}
 		// The old one hears what it has to delete, once.
-		ack := &pb.AckDeletionsRequest{ServerId: 1, Incarnation: 1}
+		ack := &pb.AckDeletionsRequest{ServerId: 1, Incarnation: incs[1]}
 		for len(ack.GetObjects()) < 2 {
 			for _, d := range nextStep(t, old).GetDeletions() {
 				if d.Bucket == nil || d.GetBucket() != int32(len(ack.GetObjects())) {
@@ -83,7 +86,7 @@ func TestRebalance(t *testing.T) {
 		}
 		again := func() []*pb.Deletion {
 			t.Helper()
-			f, err := s.placement.Feed(ctx, &pb.FeedRequest{ServerId: 1, Incarnation: 1})
+			f, err := s.placement.Feed(ctx, &pb.FeedRequest{ServerId: 1, Incarnation: incs[1]})
 			must(f, err)
 			return nextStep(t, f).GetDeletions()
 		}

@@ -70,6 +70,7 @@ var masks = []struct {
 }{
 	{regexp.MustCompile(`\b\d{13}-[0-9a-f]{16}\b`), "INCARNATION"},
 	{regexp.MustCompile(`("(?:\w+_ms|(?:\w+_)?revision|\w+_index)"):\d+`), "$1:0"},
+	{regexp.MustCompile(`("incarnation":|has incarnation )\d+`), "${1}N"},
 	{regexp.MustCompile(`(since revision|, revision) \d+`), "$1 R"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "HOST:PORT"},
 	{regexp.MustCompile(`"build":"[^"]*"`), `"build":"BUILD"`},

@@ -44,7 +44,8 @@ const (
 // Placement holds tablet servers and gives them buckets.
 type PlacementClient interface {
 	// RegisterServer makes or replaces the record of a tablet server; ids of the
-	// result hold its incarnation. The same directory id replaces at once.
+	// result hold its incarnation. The same directory id replaces at once, with
+	// the next incarnation; the first is the revision of the registration.
 	// Errors: SERVER_ID_IN_USE (another directory holds the id and its lease
 	// lives), INVALID_ARGUMENT.
 	RegisterServer(ctx context.Context, in *RegisterServerRequest, opts ...grpc.CallOption) (*ServerResponse, error)
@@ -300,7 +301,8 @@ type Placement_FeedClient = grpc.ServerStreamingClient[FeedResponse]
 // Placement holds tablet servers and gives them buckets.
 type PlacementServer interface {
 	// RegisterServer makes or replaces the record of a tablet server; ids of the
-	// result hold its incarnation. The same directory id replaces at once.
+	// result hold its incarnation. The same directory id replaces at once, with
+	// the next incarnation; the first is the revision of the registration.
 	// Errors: SERVER_ID_IN_USE (another directory holds the id and its lease
 	// lives), INVALID_ARGUMENT.
 	RegisterServer(context.Context, *RegisterServerRequest) (*ServerResponse, error)
