@@ -6,6 +6,7 @@ import (
 	"time"
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"github.com/stavedb/stave/api"
 	pb "github.com/stavedb/stave/api/stave/v1"
@@ -157,6 +158,54 @@ func TestRead_TellsBeforeTheDeadline(t *testing.T) {
 		refusedAs(t, err, catalog.ErrUnavailable)
 		if !strings.Contains(err.Error(), "revision 1099511627776 is not here yet, this node is at ") {
 			t.Errorf("what was waited for is not told: %v", err)
+		}
+	})
+}
+
+// What no state can answer is refused at once, not after the wait for a state.
+func TestRead_RefusesBeforeItWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newServed(t, nil)
+		level := &pb.Consistency{Level: pb.ConsistencyLevel_CONSISTENCY_LEVEL_AT_LEAST, AtLeast: 1 << 40}
+		for name, call := range map[string]func() error{
+			"key": func() error {
+				_, err := s.kv.Get(s.ctx(), &pb.GetRequest{Consistency: level})
+				return err
+			},
+			"database": func() error {
+				_, err := s.catalog.GetDatabase(s.ctx(), &pb.GetDatabaseRequest{Name: "a b", Consistency: level})
+				return err
+			},
+			"table": func() error {
+				_, err := s.catalog.GetTable(s.ctx(), &pb.GetTableRequest{Table: "shop", Consistency: level})
+				return err
+			},
+			"partition": func() error {
+				_, err := s.catalog.GetPartition(s.ctx(), &pb.GetPartitionRequest{Table: "a.b", Consistency: level})
+				return err
+			},
+			"table of a partition": func() error {
+				_, err := s.catalog.GetPartition(s.ctx(), &pb.GetPartitionRequest{Name: "x", Consistency: level})
+				return err
+			},
+			"layout": func() error {
+				_, err := s.catalog.GetLayout(s.ctx(), &pb.GetLayoutRequest{Table: "shop.a.b", Consistency: level})
+				return err
+			},
+			"tables of a database": func() error {
+				_, err := must(s.catalog.ListTables(s.ctx(), &pb.ListTablesRequest{Database: "a b", Consistency: level}))(t).Recv()
+				return err
+			},
+			"partitions of a table": func() error {
+				_, err := must(s.catalog.ListPartitions(s.ctx(), &pb.ListPartitionsRequest{Consistency: level}))(t).Recv()
+				return err
+			},
+		} {
+			began := time.Now()
+			err := call()
+			if code := api.CodeOf(api.ErrorFromStatus(status.Convert(err))); code == catalog.Done || code == catalog.ErrUnavailable || time.Since(began) > 0 {
+				t.Errorf("%s: %v after %s", name, err, time.Since(began))
+			}
 		}
 	})
 }

@@ -45,11 +45,13 @@ func (c *catalogService) DropDatabase(ctx context.Context, r *pb.DropDatabaseReq
 
 // GetDatabase implements pb.CatalogServer.
 func (c *catalogService) GetDatabase(ctx context.Context, r *pb.GetDatabaseRequest) (*pb.DatabaseResponse, error) {
-	return answer(ctx, c.s, r, getDatabase)
+	return answer(ctx, c.s, r, checkDatabase, getDatabase)
 }
 
+func checkDatabase(r *pb.GetDatabaseRequest) error { return catalog.CheckDatabaseName(r.GetName()) }
+
 func getDatabase(v view, r *pb.GetDatabaseRequest) (*pb.DatabaseResponse, error) {
-	if err := catalog.CheckDatabaseName(r.GetName()); err != nil {
+	if err := checkDatabase(r); err != nil {
 		return nil, err
 	}
 	d, err := findDatabase(v.State, r.GetName())

@@ -66,15 +66,37 @@ func (f *Front) Close(ctx context.Context) error {
 // /readyz with 503 and the reason, which may be empty, and all else with 503 and
 // UNAVAILABLE.
 func LiveHandler(reason func() string) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		plain(w, http.StatusServiceUnavailable, "node is not open yet: "+reason())
-	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+	return readOnly(map[string]http.Handler{
+		"/livez": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") }),
+		"/readyz": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			plain(w, http.StatusServiceUnavailable, "node is not open yet: "+reason())
+		}),
+	}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		failure(w, http.StatusServiceUnavailable, refuse(catalog.ErrUnavailable, "node is not open yet: %s", reason()))
+	}))
+}
+
+// readOnly answers GET and HEAD of the paths in own, refuses their other methods,
+// and hands every other path to rest as it came: a key may hold two slashes in a
+// row, so no path is cleaned by a redirect, as http.ServeMux does.
+func readOnly(own map[string]http.Handler, rest http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, ok := own[r.URL.Path]
+		switch {
+		case !ok:
+			rest.ServeHTTP(w, r)
+		case r.Method == http.MethodGet, r.Method == http.MethodHead:
+			h.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Allow", "GET, HEAD")
+			failure(w, http.StatusMethodNotAllowed, notServed(r, http.StatusMethodNotAllowed))
+		}
 	})
-	return mux
+}
+
+// notServed is the refusal of a path or method that is not there.
+func notServed(r *http.Request, status int) error {
+	return refuse(catalog.ErrUnknownCommand, "%s %s is not part of the API: %s", r.Method, r.URL.Path, http.StatusText(status))
 }
 
 // plain answers a probe with one line.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	rpprof "runtime/pprof"
 	"unicode/utf8"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -66,32 +67,37 @@ func (s *Server) openGateway() error {
 }
 
 func (s *Server) routes(gateway http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
-		if err := s.node.Err(); err != nil {
-			plain(w, http.StatusServiceUnavailable, "node has ended: "+err.Error())
-			return
-		}
-		plain(w, http.StatusOK, "ok")
-	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := s.ready(r.Context()); err != nil {
-			plain(w, http.StatusServiceUnavailable, err.Error())
-			return
-		}
-		plain(w, http.StatusOK, "ok")
-	})
+	own := map[string]http.Handler{
+		"/livez": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if err := s.node.Err(); err != nil {
+				plain(w, http.StatusServiceUnavailable, "node has ended: "+err.Error())
+				return
+			}
+			plain(w, http.StatusOK, "ok")
+		}),
+		"/readyz": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := s.ready(r.Context()); err != nil {
+				plain(w, http.StatusServiceUnavailable, err.Error())
+				return
+			}
+			plain(w, http.StatusOK, "ok")
+		}),
+	}
 	if s.cfg.Gatherer != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
+		own["/metrics"] = promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{})
 	}
 	if s.cfg.PProf {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		own["/debug/pprof"] = http.RedirectHandler("/debug/pprof/", http.StatusMovedPermanently)
+		own["/debug/pprof/"] = http.HandlerFunc(pprof.Index) // and every profile by its name
+		own["/debug/pprof/cmdline"] = http.HandlerFunc(pprof.Cmdline)
+		own["/debug/pprof/profile"] = http.HandlerFunc(pprof.Profile)
+		own["/debug/pprof/symbol"] = http.HandlerFunc(pprof.Symbol)
+		own["/debug/pprof/trace"] = http.HandlerFunc(pprof.Trace)
+		for _, p := range rpprof.Profiles() {
+			own["/debug/pprof/"+p.Name()] = http.HandlerFunc(pprof.Index)
+		}
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	return readOnly(own, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := readBody(w, r)
 		if err != nil {
 			status := http.StatusBadRequest
@@ -107,8 +113,7 @@ func (s *Server) routes(gateway http.Handler) http.Handler {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		gateway.ServeHTTP(w, r)
-	})
-	return mux
+	}))
 }
 
 // drainBytes is how much of a body that is refused is read and thrown away: who is
@@ -170,5 +175,5 @@ func httpError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 
 // routingError answers a path or method that is not there.
 func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
-	failure(w, code, refuse(catalog.ErrUnknownCommand, "%s %s is not part of the API: %s", r.Method, r.URL.Path, http.StatusText(code)))
+	failure(w, code, notServed(r, code))
 }

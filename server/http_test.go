@@ -94,6 +94,16 @@ func TestHTTP(t *testing.T) {
 		{"PUT", "/v1/kv/%ff", `{"value":"djE="}`, 400, `{"error":{"code":"INVALID_ARGUMENT"`},
 		{"GET", "/nothing", "", 404, `{"error":{"code":"UNKNOWN_COMMAND"`},
 		{"PUT", "/v1/databases", "", 405, `{"error":{"code":"UNKNOWN_COMMAND"`},
+		{"GET", "//v1/databases", "", 404, `{"error":{"code":"UNKNOWN_COMMAND"`},
+		{"PUT", "/v1/kv/two//slashes", `{"value":"djE="}`, 200, `"version":"1"`},
+		{"GET", "/v1/kv/two//slashes", "", 200, `"key":"two//slashes"`},
+		{"PUT", "/v1/kv/up/../down", `{"value":"djE="}`, 200, `"version":"1"`},
+		{"GET", "/v1/kv/up%2F..%2Fdown", "", 200, `"key":"up/../down"`},
+		{"DELETE", "/livez", "", 405, `{"error":{"code":"UNKNOWN_COMMAND"`},
+		{"POST", "/metrics", "", 405, `{"error":{"code":"UNKNOWN_COMMAND"`},
+		{"HEAD", "/readyz", "", 200, ""},
+		{"GET", "/debug/pprof/goroutine?debug=1", "", 200, "goroutine profile"},
+		{"GET", "/debug/pprof/nothing", "", 404, `{"error":{"code":"UNKNOWN_COMMAND"`},
 		{"GET", "/metrics", "", 200, `stave_server_requests_total{code="DATABASE_ALREADY_EXIST",method="Catalog/CreateDatabase",node="n1"} 1`},
 		{"GET", "/debug/pprof/cmdline", "", 200, ""},
 	} {
@@ -101,6 +111,9 @@ func TestHTTP(t *testing.T) {
 		if code != tt.code || !strings.Contains(squeeze(text), tt.want) {
 			t.Errorf("%s %s: %d %s, want %d with %s", tt.method, tt.path, code, text, tt.code, tt.want)
 		}
+	}
+	if _, _, header := w.do("DELETE", "/livez", ""); header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("DELETE /livez allows %q", header.Get("Allow"))
 	}
 	code, text, _ := w.do("POST", "/v1/databases", strings.Repeat(" ", bodyBytes+1))
 	if code != http.StatusRequestEntityTooLarge || !strings.Contains(text, "TOO_LARGE") {

@@ -39,12 +39,19 @@ func (k *kvService) AllocateIDs(ctx context.Context, r *pb.AllocateIDsRequest) (
 
 // Get implements pb.KVServer.
 func (k *kvService) Get(ctx context.Context, r *pb.GetRequest) (*pb.GetResponse, error) {
-	return answer(ctx, k.s, r, getKey)
+	return answer(ctx, k.s, r, checkKey, getKey)
+}
+
+func checkKey(r *pb.GetRequest) error {
+	if r.GetKey() == "" {
+		return refuse(catalog.ErrInvalidArgument, "key is empty, want 1 to %d bytes", catalog.MaxKeyBytes)
+	}
+	return nil
 }
 
 func getKey(v view, r *pb.GetRequest) (*pb.GetResponse, error) {
-	if r.GetKey() == "" {
-		return nil, refuse(catalog.ErrInvalidArgument, "key is empty, want 1 to %d bytes", catalog.MaxKeyBytes)
+	if err := checkKey(r); err != nil {
+		return nil, err
 	}
 	row, ok := v.KeyValue(r.GetKey())
 	if !ok {

@@ -15,15 +15,22 @@ const maxLayout = 4096
 
 // GetLayout implements pb.CatalogServer.
 func (c *catalogService) GetLayout(ctx context.Context, r *pb.GetLayoutRequest) (*pb.GetLayoutResponse, error) {
-	return answer(ctx, c.s, r, getLayout)
+	return answer(ctx, c.s, r, checkLayout, getLayout)
 }
 
-func getLayout(v view, r *pb.GetLayoutRequest) (*pb.GetLayoutResponse, error) {
+func checkLayout(r *pb.GetLayoutRequest) error {
 	if n := len(r.GetNames()) + len(r.GetPartitionIds()); n > maxLayout {
-		return nil, &catalog.Error{
+		return &catalog.Error{
 			Code: catalog.ErrTooLarge, Limit: maxLayout, Size: uint64(n),
 			Message: "names and partition_ids are more than 4096 together",
 		}
+	}
+	return checkTable(r.GetTable(), r.TableId)
+}
+
+func getLayout(v view, r *pb.GetLayoutRequest) (*pb.GetLayoutResponse, error) {
+	if err := checkLayout(r); err != nil {
+		return nil, err
 	}
 	t, err := findTable(v.State, r.GetTable(), r.TableId)
 	if err != nil {

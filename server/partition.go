@@ -44,10 +44,20 @@ func (c *catalogService) DropPartitions(ctx context.Context, r *pb.DropPartition
 
 // GetPartition implements pb.CatalogServer.
 func (c *catalogService) GetPartition(ctx context.Context, r *pb.GetPartitionRequest) (*pb.PartitionResponse, error) {
-	return answer(ctx, c.s, r, getPartition)
+	return answer(ctx, c.s, r, checkPartition, getPartition)
+}
+
+func checkPartition(r *pb.GetPartitionRequest) error {
+	if r.PartitionId == nil && r.GetName() == "" && r.Spec == nil {
+		return refuse(catalog.ErrInvalidArgument, "partition_id, name and spec are not set, want one of them")
+	}
+	return checkTable(r.GetTable(), r.TableId)
 }
 
 func getPartition(v view, r *pb.GetPartitionRequest) (*pb.PartitionResponse, error) {
+	if err := checkPartition(r); err != nil {
+		return nil, err
+	}
 	t, err := findTable(v.State, r.GetTable(), r.TableId)
 	if err != nil {
 		return nil, err
@@ -72,8 +82,6 @@ func findPartition(st *catalog.State, t *catalog.Table, r *pb.GetPartitionReques
 			return nil, refuse(catalog.ErrPartitionNotExists, "table %s has no partition with id %d", t.Path, r.GetPartitionId())
 		}
 		return p, nil
-	case name == "" && r.Spec == nil:
-		return nil, refuse(catalog.ErrInvalidArgument, "partition_id, name and spec are not set, want one of them")
 	case name == "":
 		var err error
 		if name, err = catalog.PartitionName(t, api.SpecFromProto(r.Spec), false); err != nil {
@@ -89,6 +97,9 @@ func findPartition(st *catalog.State, t *catalog.Table, r *pb.GetPartitionReques
 
 // ListPartitions implements pb.CatalogServer.
 func (c *catalogService) ListPartitions(r *pb.ListPartitionsRequest, out grpc.ServerStreamingServer[pb.ListPartitionsResponse]) error {
+	if err := checkTable(r.GetTable(), r.TableId); err != nil {
+		return err
+	}
 	v, err := c.s.open(out.Context(), r.GetConsistency())
 	if err != nil {
 		return err

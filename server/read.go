@@ -40,11 +40,15 @@ func (s *Server) read(ctx context.Context, want *pb.Consistency) (view, error) {
 // consistent is a request that says which state it wants.
 type consistent interface{ GetConsistency() *pb.Consistency }
 
-// answer answers a unary read from the state that it asks for.
-func answer[R consistent, A any](ctx context.Context, s *Server, r R, from func(view, R) (A, error)) (A, error) {
+// answer answers a unary read from the state that it asks for. What no state can
+// answer is refused before one is waited for.
+func answer[R consistent, A any](ctx context.Context, s *Server, r R, check func(R) error, from func(view, R) (A, error)) (A, error) {
+	var none A
+	if err := check(r); err != nil {
+		return none, err
+	}
 	v, err := s.read(ctx, r.GetConsistency())
 	if err != nil {
-		var none A
 		return none, err
 	}
 	return from(v, r)
@@ -120,20 +124,29 @@ func (s *Server) age() *uint64 {
 	return proto.Uint64(uint64(max(0, time.Since(st.LastContact).Milliseconds())))
 }
 
-// findTable finds a table by path, by id, or by both.
-func findTable(st *catalog.State, path string, id *uint64) (*catalog.Table, error) {
+// checkTable refuses what names no table in any state.
+func checkTable(path string, id *uint64) error {
 	switch {
 	case path == "" && id == nil:
-		return nil, refuse(catalog.ErrInvalidArgument, "table is empty and table_id is not set, want one of them")
+		return refuse(catalog.ErrInvalidArgument, "table is empty and table_id is not set, want one of them")
 	case path == "":
+		return nil
+	}
+	_, _, err := catalog.SplitPath(path)
+	return err
+}
+
+// findTable finds a table by path, by id, or by both.
+func findTable(st *catalog.State, path string, id *uint64) (*catalog.Table, error) {
+	if err := checkTable(path, id); err != nil {
+		return nil, err
+	}
+	if path == "" {
 		t, ok := st.TableByID(catalog.TableID(*id))
 		if !ok || t.Dropped {
 			return nil, refuse(catalog.ErrTableNotExist, "table with id %d does not exist", *id)
 		}
 		return t, nil
-	}
-	if _, _, err := catalog.SplitPath(path); err != nil {
-		return nil, err
 	}
 	t, ok := st.Table(path)
 	switch {

@@ -50,7 +50,7 @@ func (c *catalogService) DropTable(ctx context.Context, r *pb.DropTableRequest) 
 
 // GetTable implements pb.CatalogServer.
 func (c *catalogService) GetTable(ctx context.Context, r *pb.GetTableRequest) (*pb.TableResponse, error) {
-	return answer(ctx, c.s, r, getTable)
+	return answer(ctx, c.s, r, func(r *pb.GetTableRequest) error { return checkTable(r.GetTable(), r.TableId) }, getTable)
 }
 
 func getTable(v view, r *pb.GetTableRequest) (*pb.TableResponse, error) {
@@ -63,14 +63,17 @@ func getTable(v view, r *pb.GetTableRequest) (*pb.TableResponse, error) {
 
 // ListTables implements pb.CatalogServer.
 func (c *catalogService) ListTables(r *pb.ListTablesRequest, out grpc.ServerStreamingServer[pb.ListTablesResponse]) error {
+	name := r.GetDatabase()
+	if name != "" {
+		if err := catalog.CheckDatabaseName(name); err != nil {
+			return err
+		}
+	}
 	v, err := c.s.open(out.Context(), r.GetConsistency())
 	if err != nil {
 		return err
 	}
-	if name := r.GetDatabase(); name != "" {
-		if err := catalog.CheckDatabaseName(name); err != nil {
-			return err
-		}
+	if name != "" {
 		if _, err := findDatabase(v.State, name); err != nil {
 			return err
 		}

@@ -54,7 +54,8 @@ type PlacementClient interface {
 	// register again.
 	KeepAlive(ctx context.Context, in *KeepAliveRequest, opts ...grpc.CallOption) (*KeepAliveResponse, error)
 	// UnregisterServer deletes a record that holds no replica. Errors:
-	// SERVER_NOT_EXIST_EXCEPTION, FENCED, INELIGIBLE_REPLICA_EXCEPTION.
+	// SERVER_NOT_EXIST_EXCEPTION, FENCED, INVALID_ARGUMENT (it still holds
+	// replicas; size counts them).
 	UnregisterServer(ctx context.Context, in *UnregisterServerRequest, opts ...grpc.CallOption) (*WriteResponse, error)
 	// GetServer reads one record. Errors: SERVER_NOT_EXIST_EXCEPTION.
 	GetServer(ctx context.Context, in *GetServerRequest, opts ...grpc.CallOption) (*ServerResponse, error)
@@ -311,7 +312,8 @@ type PlacementServer interface {
 	// register again.
 	KeepAlive(context.Context, *KeepAliveRequest) (*KeepAliveResponse, error)
 	// UnregisterServer deletes a record that holds no replica. Errors:
-	// SERVER_NOT_EXIST_EXCEPTION, FENCED, INELIGIBLE_REPLICA_EXCEPTION.
+	// SERVER_NOT_EXIST_EXCEPTION, FENCED, INVALID_ARGUMENT (it still holds
+	// replicas; size counts them).
 	UnregisterServer(context.Context, *UnregisterServerRequest) (*WriteResponse, error)
 	// GetServer reads one record. Errors: SERVER_NOT_EXIST_EXCEPTION.
 	GetServer(context.Context, *GetServerRequest) (*ServerResponse, error)
