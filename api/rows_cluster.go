@@ -126,13 +126,13 @@ func importRowFrom(p *pb.Import) *catalog.Import {
 
 func clientTo(c *catalog.Client) *pb.RegisteredClient {
 	return &pb.RegisteredClient{
-		ClientId: uint64(c.ID), Watermark: c.Watermark, ActiveMs: int64(c.Active), ActiveAt: uint64(c.ActiveAt), Name: c.Name,
+		ClientId: uint64(c.ID), Watermark: c.Watermark, ActiveMs: int64(c.Active), ActiveAt: uint64(c.ActiveAt), Name: c.Name, TtlMs: int64(c.TTL),
 	}
 }
 
 func clientFrom(p *pb.RegisteredClient) *catalog.Client {
 	return &catalog.Client{
 		ID: catalog.ClientID(p.GetClientId()), Watermark: p.GetWatermark(), Active: catalog.Millis(p.GetActiveMs()),
-		ActiveAt: catalog.Revision(p.GetActiveAt()), Name: p.GetName(),
+		ActiveAt: catalog.Revision(p.GetActiveAt()), Name: p.GetName(), TTL: catalog.Millis(p.GetTtlMs()),
 	}
 }

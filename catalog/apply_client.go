@@ -1,5 +1,7 @@
 package catalog
 
+import "cmp"
+
 // admit checks a command against its client's record. It returns the record to
 // write the result to, or the known result of a repeated sequence, or a refusal
 // that is not stored.
@@ -84,9 +86,12 @@ func (b *Batch) registerClient(c RegisterClient) (Result, *Error) {
 	if err := checkText("client name", c.Name, maxNameBytes); err != nil {
 		return Result{}, err
 	}
+	if c.TTL != 0 && (c.TTL < MinClientTTL || c.TTL > ClientTTL) {
+		return Result{}, refuse(ErrInvalidArgument, "ttl %d ms of a client is not in %d..%d ms", c.TTL, MinClientTTL, ClientTTL)
+	}
 	id := b.s.cluster.NextClient
 	b.s.cluster.NextClient++
-	row := &Client{ID: id, Active: b.s.cluster.Lease, ActiveAt: b.rev, Name: c.Name, gen: b.s.gen}
+	row := &Client{ID: id, Active: b.s.cluster.Lease, ActiveAt: b.rev, Name: c.Name, TTL: cmp.Or(c.TTL, ClientTTL), gen: b.s.gen}
 	row.hash = b.hashClient(row)
 	b.s.hash += row.hash
 	b.s.clients.set(b.s.gen, id, row)
@@ -97,7 +102,7 @@ func (b *Batch) expireClients(c ExpireClients) (Result, *Error) {
 	var r Result
 	for _, a := range c.Clients {
 		row, ok := b.s.clients.get(a.ID)
-		if !ok || row.ActiveAt != a.ActiveAt || b.s.cluster.Lease-row.Active < ClientTTL {
+		if !ok || row.ActiveAt != a.ActiveAt || b.s.cluster.Lease-row.Active < row.TTL {
 			continue
 		}
 		b.deleteClient(row)

@@ -160,6 +160,9 @@ func (c *checker) clients() {
 		if id != v.ID || id == 0 || id >= s.cluster.NextClient {
 			c.failf("I6: client %d is indexed under %d, the counter is at %d", v.ID, id, s.cluster.NextClient)
 		}
+		if v.TTL < MinClientTTL || v.TTL > ClientTTL {
+			c.failf("I6: client %d has a ttl of %d ms, want %d to %d", id, v.TTL, MinClientTTL, ClientTTL)
+		}
 		v.results.all(func(seq uint64, r *storedResult) bool {
 			scanned := c.b.hashResult(id, seq, &r.Result)
 			if c.hash += scanned; r.hash != scanned {

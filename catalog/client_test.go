@@ -124,6 +124,37 @@ func TestClient_Window(t *testing.T) {
 	}
 }
 
+// TestClient_TTL: a client that asks for less lives for less, in its bounds.
+func TestClient_TTL(t *testing.T) {
+	h := newHistory(t)
+	for _, bad := range []Millis{-1, 1, MinClientTTL - 1, ClientTTL + 1} {
+		h.refused(ErrInvalidArgument, RegisterClient{TTL: bad}, "ttl "+itoa(int64(bad)), itoa(int64(MinClientTTL)), itoa(int64(ClientTTL)))
+	}
+	long, short := h.client(), ClientID(h.firstID(RegisterClient{TTL: MinClientTTL}))
+	expire := func() ExpireClients {
+		var c ExpireClients
+		for _, id := range []ClientID{long, short} {
+			v, _ := h.last.Client(id)
+			c.Clients = append(c.Clients, ClientActivity{id, v.ActiveAt})
+		}
+		return c
+	}
+	h.env.Lease += MinClientTTL - 1
+	h.unchanged(expire())
+	h.as(short, 1, 0).must(PutKV{Key: "k"}) // a command counts from then on
+	h.as(0, 0, 0)
+	h.env.Lease += MinClientTTL - 1
+	h.unchanged(expire())
+	h.env.Lease++
+	h.must(expire())
+	if _, ok := h.last.Client(short); ok {
+		t.Error("the client with a short ttl lives")
+	}
+	if _, ok := h.last.Client(long); !ok {
+		t.Error("the other one is gone")
+	}
+}
+
 // TestClient_Expired: unknown and expired clients are told, every time.
 func TestClient_Expired(t *testing.T) {
 	h := newHistory(t)

@@ -23,8 +23,10 @@ const (
 	ClientWindow = 4096
 	// MaxClients is the number of client records kept.
 	MaxClients = 10_000
-	// ClientTTL is how long on the lease clock a client lives without a command.
-	ClientTTL Millis = 3_600_000
+	// ClientTTL is how long on the lease clock a client lives without a command,
+	// unless it asked for less, down to MinClientTTL.
+	ClientTTL    Millis = 3_600_000
+	MinClientTTL Millis = 10_000
 	// MaxResultBytes bounds the stored result of one command.
 	MaxResultBytes = 1024
 	// MaxHistory is how many layout history entries a table keeps before those
@@ -96,6 +98,8 @@ type Client struct {
 	ActiveAt Revision
 	// Name is what the client said of itself.
 	Name string
+	// TTL is how long on the lease clock it lives without a command.
+	TTL Millis
 	// results are those above the watermark.
 	results tree[uint64, *storedResult]
 	gen     uint64 // of the batch that owns the record and may change it in place

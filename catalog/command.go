@@ -291,7 +291,12 @@ type ImportCounter struct {
 }
 
 // RegisterClient makes a client record. Result: IDs holds the client id.
-type RegisterClient struct{ Name string }
+type RegisterClient struct {
+	Name string
+	// TTL is how long on the lease clock the client lives without a command,
+	// MinClientTTL to ClientTTL; 0 means ClientTTL.
+	TTL Millis
+}
 
 // ClientActivity names a client and the last activity the proposer saw.
 type ClientActivity struct {

@@ -381,6 +381,7 @@ func (b *Batch) hashClient(c *Client) uint64 {
 	h.i64(int64(c.Active))
 	h.u64(uint64(c.ActiveAt))
 	h.text(c.Name)
+	h.i64(int64(c.TTL))
 	return h.sum()
 }
 

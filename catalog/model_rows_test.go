@@ -257,14 +257,21 @@ func (m *model) clone() *model {
 func (m *model) runOther(cmd Command) outcome {
 	switch c := cmd.(type) {
 	case RegisterClient:
+		ttl := uint64(3_600_000)
+		if c.TTL != 0 {
+			ttl = uint64(c.TTL)
+		}
+		if ttl < 10_000 || ttl > 3_600_000 {
+			return no(ErrInvalidArgument)
+		}
 		id := m.nextClient
 		m.nextClient++
-		m.clients[id] = &modelClient{active: m.lease, activeAt: m.rev, results: map[uint64]outcome{}}
+		m.clients[id] = &modelClient{active: m.lease, activeAt: m.rev, ttl: ttl, results: map[uint64]outcome{}}
 		return outcome{IDs: []uint64{id}, Changed: true}
 	case ExpireClients:
 		var res outcome
 		for _, a := range c.Clients {
-			if x := m.clients[uint64(a.ID)]; x != nil && x.activeAt == uint64(a.ActiveAt) && m.lease-x.active >= 3_600_000 {
+			if x := m.clients[uint64(a.ID)]; x != nil && x.activeAt == uint64(a.ActiveAt) && m.lease-x.active >= x.ttl {
 				delete(m.clients, uint64(a.ID))
 				res.Changed = true
 			}

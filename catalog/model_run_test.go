@@ -273,7 +273,7 @@ func (r *modelRun) otherCommand(kind Kind) Command {
 	case KindImportBatch:
 		return r.importBatch()
 	case KindRegisterClient:
-		return RegisterClient{}
+		return RegisterClient{TTL: []Millis{0, 0, 10_000, 60_000, 9_999, 3_600_001}[r.between(0, 5)]}
 	case KindExpireClients:
 		var c ExpireClients
 		for _, id := range slices.Sorted(maps.Keys(r.m.clients)) {

@@ -62,8 +62,8 @@ type modelPart struct {
 }
 
 type modelClient struct {
-	watermark, active, activeAt uint64
-	results                     map[uint64]outcome
+	watermark, active, activeAt, ttl uint64
+	results                          map[uint64]outcome
 }
 
 type modelKV struct {

@@ -149,7 +149,7 @@ func reload(t interface {
 		add(&c)
 	}
 	s.Clients(func(r *Client) bool {
-		c := &Client{ID: r.ID, Watermark: r.Watermark, Active: r.Active, ActiveAt: r.ActiveAt, Name: r.Name}
+		c := &Client{ID: r.ID, Watermark: r.Watermark, Active: r.Active, ActiveAt: r.ActiveAt, Name: r.Name, TTL: r.TTL}
 		if err := l.AddClient(c); err != nil {
 			t.Fatal(err)
 		}

@@ -87,7 +87,7 @@ func (c *Client) budget(ctx context.Context) (context.Context, context.CancelFun
 func (c *Client) register(ctx context.Context, name string, heard func(error)) (catalog.ClientID, error) {
 	var res pb.RegisterClientResponse
 	tr := trace{method: pb.Cluster_RegisterClient_FullMethodName, heard: heard}
-	if err := c.readTraced(ctx, &tr, &pb.RegisterClientRequest{Name: name}, &res, nil); err != nil {
+	if err := c.readTraced(ctx, &tr, &pb.RegisterClientRequest{Name: name, TtlMs: c.cfg.recordTTL.Milliseconds()}, &res, nil); err != nil {
 		return 0, err
 	}
 	if res.GetClientId() == 0 {

@@ -352,7 +352,7 @@ func (n *fakeCluster) RegisterClient(_ context.Context, r *pb.RegisterClientRequ
 			return nil, wireError(err)
 		}
 	}
-	res := f.apply(api.Ref{}, catalog.RegisterClient{Name: r.GetName()})
+	res := f.apply(api.Ref{}, catalog.RegisterClient{Name: r.GetName(), TTL: catalog.Millis(r.GetTtlMs())})
 	id, _ := res.FirstID()
 	return &pb.RegisterClientResponse{Header: f.header(), ClientId: id}, nil
 }

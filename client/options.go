@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	oteltrace "go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+
+	"github.com/stavedb/stave/catalog"
 )
 
 // Defaults and bounds of options.
@@ -31,15 +33,17 @@ const (
 type Option func(*config) error
 
 type config struct {
-	timeout  time.Duration
-	name     string
-	dial     func(ctx context.Context, addr string) (net.Conn, error)
-	resolve  func(ctx context.Context, host string) ([]string, error)
-	logger   *slog.Logger
-	registry prometheus.Registerer
-	batching bool
-	sessions bool
-	tracing  []grpc.DialOption
+	timeout time.Duration
+	name    string
+	// recordTTL is of the client record; 0: the cluster's default.
+	recordTTL time.Duration
+	dial      func(ctx context.Context, addr string) (net.Conn, error)
+	resolve   func(ctx context.Context, host string) ([]string, error)
+	logger    *slog.Logger
+	registry  prometheus.Registerer
+	batching  bool
+	sessions  bool
+	tracing   []grpc.DialOption
 }
 
 // WithTimeout sets the budget of calls whose context has no deadline, all
@@ -50,6 +54,22 @@ func WithTimeout(d time.Duration) Option {
 			return fmt.Errorf("timeout is %s, want %s to %s", d, minTimeout, maxTimeout)
 		}
 		c.timeout = d
+		return nil
+	}
+}
+
+// WithRecordTTL bounds how long the cluster remembers the client once it is silent:
+// 10 s to 1 h, which is the default. Programs that make a few writes and end leave
+// room for others with less; the cluster keeps at most catalog.MaxClients records. A
+// client that was silent for longer registers again by itself; only a write that was
+// under way all that time ends with ErrOutcomeUnknown.
+func WithRecordTTL(d time.Duration) Option {
+	return func(c *config) error {
+		const low, high = time.Duration(catalog.MinClientTTL) * time.Millisecond, time.Duration(catalog.ClientTTL) * time.Millisecond
+		if d < low || d > high {
+			return fmt.Errorf("record ttl is %s, want %s to %s", d, low, high)
+		}
+		c.recordTTL = d
 		return nil
 	}
 }

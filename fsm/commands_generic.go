@@ -6,8 +6,9 @@ import (
 )
 
 func registerClient(c *msgpack.Codec, v *catalog.RegisterClient) {
-	c.Record(1)
+	c.Record(2)
 	c.String(&v.Name)
+	msgpack.Int(c, &v.TTL)
 }
 
 func clientActivity(c *msgpack.Codec, v *catalog.ClientActivity) {

@@ -12,7 +12,8 @@ const (
 	announceTimeout  = 5 * time.Second
 	announceInterval = 500 * time.Millisecond
 	dutyInterval     = time.Second
-	clientSweep      = time.Minute
+	clientSweep      = 10 * time.Second
+	clientStep       = 1000
 	checksumEvery    = 1000
 	checksumInterval = 10 * time.Minute
 	maxBackoff       = 30 * time.Second
@@ -150,18 +151,22 @@ func (n *Node) dutyPurge(ctx context.Context, l *leadership) error {
 
 // dutyClients expires clients that were silent for their time to live.
 func (n *Node) dutyClients(ctx context.Context, l *leadership) error {
-	now := n.envelope(l, catalog.Envelope{}).Lease
-	var due []catalog.ClientActivity
-	n.fsm.State().Clients(func(c *catalog.Client) bool {
-		if now-c.Active >= catalog.ClientTTL {
-			due = append(due, catalog.ClientActivity{ID: c.ID, ActiveAt: c.ActiveAt})
+	for {
+		now := n.envelope(l, catalog.Envelope{}).Lease
+		var due []catalog.ClientActivity
+		n.fsm.State().Clients(func(c *catalog.Client) bool {
+			if now-c.Active >= c.TTL {
+				due = append(due, catalog.ClientActivity{ID: c.ID, ActiveAt: c.ActiveAt})
+			}
+			return len(due) < clientStep
+		})
+		if len(due) == 0 {
+			return nil
 		}
-		return len(due) < 1000
-	})
-	if len(due) == 0 {
-		return nil
+		if err := n.order(ctx, l, catalog.ExpireClients{Clients: due}); err != nil {
+			return err
+		}
 	}
-	return n.order(ctx, l, catalog.ExpireClients{Clients: due})
 }
 
 // dutyLevel raises the feature level once every member announced a higher one.

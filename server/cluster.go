@@ -67,7 +67,7 @@ func memberStatus(v view, st raftnode.Status, m raftnode.MemberStatus) *pb.Membe
 
 // RegisterClient implements pb.ClusterServer.
 func (c *clusterService) RegisterClient(ctx context.Context, r *pb.RegisterClientRequest) (*pb.RegisterClientResponse, error) {
-	w, err := c.s.submit(ctx, catalog.Envelope{}, catalog.RegisterClient{Name: r.GetName()})
+	w, err := c.s.submit(ctx, catalog.Envelope{}, catalog.RegisterClient{Name: r.GetName(), TTL: catalog.Millis(r.GetTtlMs())})
 	if err != nil {
 		return nil, err
 	}

@@ -244,12 +244,13 @@ func rebalance(c *msgpack.Codec, r *catalog.Rebalance) {
 }
 
 func client(c *msgpack.Codec, v *catalog.Client) {
-	c.Record(5)
+	c.Record(6)
 	msgpack.Uint(c, &v.ID)
 	c.Uint64(&v.Watermark)
 	msgpack.Int(c, &v.Active)
 	msgpack.Uint(c, &v.ActiveAt)
 	c.String(&v.Name)
+	msgpack.Int(c, &v.TTL)
 }
 
 func idRange(c *msgpack.Codec, r *catalog.IDRange) {

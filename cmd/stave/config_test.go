@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -154,5 +155,17 @@ func TestServer_Usage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			runner{}.fails(t, exitUsage, c.want, c.args...)
 		})
+	}
+}
+
+// A command line is remembered for twice as long as its calls may take, within what
+// the cluster allows.
+func TestRecordTTL(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		0: time.Hour, time.Second: time.Minute, 10 * time.Second: time.Minute, 5 * time.Minute: 10 * time.Minute, 31 * time.Minute: time.Hour,
+	} {
+		if got := (&app{timeout: timeout}).recordTTL(); got != want {
+			t.Errorf("with --timeout %s: %s, want %s", timeout, got, want)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stavedb/stave/api"
 	pb "github.com/stavedb/stave/api/stave/v1"
+	"github.com/stavedb/stave/catalog"
 	"github.com/stavedb/stave/client"
 )
 
@@ -30,6 +31,7 @@ func (a *app) connect() (*session, error) { return a.connectWith(client.WithBatc
 
 func (a *app) connectWith(opts ...client.Option) (*session, error) {
 	endpoints, from := a.addresses()
+	opts = append(opts, client.WithRecordTTL(a.recordTTL()))
 	if a.dial != nil {
 		opts = append(opts, client.WithDialer(a.dial))
 	}
@@ -40,6 +42,17 @@ func (a *app) connectWith(opts ...client.Option) (*session, error) {
 	return &session{
 		Client: c, catalog: pb.NewCatalogClient(c), placement: pb.NewPlacementClient(c), kv: pb.NewKVClient(c), cluster: pb.NewClusterClient(c),
 	}, nil
+}
+
+// recordTTL is how long the cluster remembers a command line that is silent: as
+// long as its calls may take and as much again, at least a minute. Most write once,
+// and there may be thousands of them in an hour.
+func (a *app) recordTTL() time.Duration {
+	const most = time.Duration(catalog.ClientTTL) * time.Millisecond
+	if a.timeout <= 0 {
+		return most
+	}
+	return min(max(time.Minute, 2*a.timeout), most)
 }
 
 // addresses returns where to look for nodes, and which setting says so.

@@ -404,8 +404,11 @@ func (x *StatusResponse) GetConditions() []string {
 
 // RegisterClientRequest names a client.
 type RegisterClientRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// ttl_ms is how long the record lives without a command, 10 s to 1 h; 0: 1 h.
+	// Time without a leader does not count.
+	TtlMs         int64 `protobuf:"varint,2,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -445,6 +448,13 @@ func (x *RegisterClientRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *RegisterClientRequest) GetTtlMs() int64 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
 }
 
 // RegisterClientResponse gives the id.
@@ -959,9 +969,10 @@ const file_stave_v1_cluster_proto_rawDesc = "" +
 	"\x06counts\x18\a \x01(\v2\x15.stave.v1.StateCountsR\x06counts\x12\x1e\n" +
 	"\n" +
 	"conditions\x18\b \x03(\tR\n" +
-	"conditions\"+\n" +
+	"conditions\"B\n" +
 	"\x15RegisterClientRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"g\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
+	"\x06ttl_ms\x18\x02 \x01(\x03R\x05ttlMs\"g\n" +
 	"\x16RegisterClientResponse\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.stave.v1.ResponseHeaderR\x06header\x12\x1b\n" +
 	"\tclient_id\x18\x02 \x01(\x04R\bclientId\"N\n" +

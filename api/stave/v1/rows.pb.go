@@ -2209,6 +2209,7 @@ type RegisteredClient struct {
 	ActiveMs      int64  `protobuf:"varint,3,opt,name=active_ms,json=activeMs,proto3" json:"active_ms,omitempty"`
 	ActiveAt      uint64 `protobuf:"varint,4,opt,name=active_at,json=activeAt,proto3" json:"active_at,omitempty"`
 	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	TtlMs         int64  `protobuf:"varint,6,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2276,6 +2277,13 @@ func (x *RegisteredClient) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *RegisteredClient) GetTtlMs() int64 {
+	if x != nil {
+		return x.TtlMs
+	}
+	return 0
 }
 
 // Object is one row; its field numbers are those of ObjectKind.
@@ -2729,13 +2737,14 @@ const file_stave_v1_rows_proto_rawDesc = "" +
 	"\rbase_table_id\x18\x03 \x01(\x04R\vbaseTableId\x12*\n" +
 	"\x11base_partition_id\x18\x04 \x01(\x04R\x0fbasePartitionId\x12\x1b\n" +
 	"\ttable_ids\x18\x05 \x03(\x04R\btableIds\x12\x1a\n" +
-	"\brevision\x18\x06 \x01(\x04R\brevision\"\x9b\x01\n" +
+	"\brevision\x18\x06 \x01(\x04R\brevision\"\xb2\x01\n" +
 	"\x10RegisteredClient\x12\x1b\n" +
 	"\tclient_id\x18\x01 \x01(\x04R\bclientId\x12\x1c\n" +
 	"\twatermark\x18\x02 \x01(\x04R\twatermark\x12\x1b\n" +
 	"\tactive_ms\x18\x03 \x01(\x03R\bactiveMs\x12\x1b\n" +
 	"\tactive_at\x18\x04 \x01(\x04R\bactiveAt\x12\x12\n" +
-	"\x04name\x18\x05 \x01(\tR\x04name\"\xd9\x04\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x15\n" +
+	"\x06ttl_ms\x18\x06 \x01(\x03R\x05ttlMs\"\xd9\x04\n" +
 	"\x06Object\x122\n" +
 	"\acluster\x18\x01 \x01(\v2\x16.stave.v1.ClusterStateH\x00R\acluster\x120\n" +
 	"\bdatabase\x18\x02 \x01(\v2\x12.stave.v1.DatabaseH\x00R\bdatabase\x12'\n" +
