@@ -171,6 +171,9 @@ func ClusterStatusJSON(p *pb.StatusResponse) ClusterStatus {
 	if h != nil {
 		out.AgeMS = h.AgeMs
 	}
+	if p != nil {
+		out.Changed = p.Changed
+	}
 	return out
 }
 

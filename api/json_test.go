@@ -115,7 +115,7 @@ func TestJSON_Golden(t *testing.T) {
 }
 
 func sampleStatus(h *pb.ResponseHeader) *pb.StatusResponse {
-	yes, applied, age := true, uint64(41), uint64(12)
+	yes, no, applied, age := true, false, uint64(41), uint64(12)
 	h.Leader, h.AgeMs = &pb.LeaderHint{NodeId: "n1", Address: "h1:7401"}, &age
 	return &pb.StatusResponse{
 		Header: h, NodeId: "n2", CommitIndex: 42, AppliedIndex: 41, Conditions: []string{"CLOCK_JUMP: 11 min off"},
@@ -127,7 +127,7 @@ func sampleStatus(h *pb.ResponseHeader) *pb.StatusResponse {
 			},
 			{Member: &pb.Member{NodeId: "n3"}, Role: pb.MemberRole_MEMBER_ROLE_NON_VOTER},
 		},
-		Counts: &pb.StateCounts{Tables: 2},
+		Counts: &pb.StateCounts{Tables: 2}, Changed: &no,
 	}
 }
 

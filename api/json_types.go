@@ -166,6 +166,9 @@ type ClusterStatus struct {
 	Limits     Limits   `json:"limits"`
 	Counts     Counts   `json:"counts"`
 	Conditions []string `json:"conditions"`
+	// Changed is there after a change of members or of the leader: false if
+	// everything was as asked for already.
+	Changed *bool `json:"changed,omitempty"`
 }
 
 // Counts is the JSON of the numbers of rows.

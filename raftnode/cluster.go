@@ -30,7 +30,8 @@ func (n *Node) leading() (*engine, *leadership, error) {
 }
 
 // AddMember adds a node as non-voter. The node must run at the raft address and
-// answer with the id; it begins to take part once it learns of this.
+// answer with the id; it begins to take part once it learns of this. Adding a
+// member again at its address changes nothing; another address is refused.
 func (n *Node) AddMember(ctx context.Context, id, raftAddr string) error {
 	e, l, err := n.leading()
 	if err != nil {
@@ -42,10 +43,13 @@ func (n *Node) AddMember(ctx context.Context, id, raftAddr string) error {
 	if err := checkAdvertised("raft address", raftAddr); err != nil {
 		return &catalog.Error{Code: catalog.ErrInvalidArgument, Message: err.Error()}
 	}
-	for _, s := range e.raft.GetConfiguration().Configuration().Servers {
-		if string(s.ID) == id {
-			return &catalog.Error{Code: catalog.ErrInvalidArgument, Message: fmt.Sprintf("node %s is a member already, as %s", id, suffrage(s.Suffrage))}
+	if s, ok := server(e, id); ok {
+		at, known := n.Resolve(id)
+		if known && at == raftAddr {
+			return nil
 		}
+		return &catalog.Error{Code: catalog.ErrInvalidArgument, Message: fmt.Sprintf("node %s is a member already, as %s at %s, not %s: "+
+			"start it with its directory at the new address, or remove it first", id, suffrage(s.Suffrage), at, raftAddr)}
 	}
 	ask, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -90,7 +94,8 @@ func (n *Node) PromoteMember(ctx context.Context, id string) error {
 }
 
 // RemoveMember takes a node out of the cluster. Its directory must be emptied
-// before it can come back. The leader itself hands leadership over first.
+// before it can come back. A leader that is to remove itself hands leadership over
+// and returns a *NotLeaderError that names the next one, which can remove it.
 func (n *Node) RemoveMember(ctx context.Context, id string) error {
 	e, l, err := n.leading()
 	if err != nil {
@@ -103,13 +108,31 @@ func (n *Node) RemoveMember(ctx context.Context, id string) error {
 		return &catalog.Error{Code: catalog.ErrInvalidArgument, Message: "node " + id + " is the only member"}
 	}
 	if id == n.cfg.ID {
-		return &catalog.Error{Code: catalog.ErrInvalidArgument, Message: "node " + id + " leads: transfer leadership first"}
+		return n.stepAside(ctx, e, l)
 	}
 	if err := changed(e.await(e.raft.RemoveServer(raft.ServerID(id), 0, enqueueTimeout)), "remove "+id); err != nil {
 		return err
 	}
 	n.mux.Disconnect(id)
 	return n.order(ctx, l, catalog.ForgetMember{NodeID: id})
+}
+
+// stepAside hands leadership over, so that the next leader can remove this node.
+// It never returns nil.
+func (n *Node) stepAside(ctx context.Context, e *engine, l *leadership) error {
+	voters := 0
+	for _, s := range e.raft.GetConfiguration().Configuration().Servers {
+		if s.Suffrage == raft.Voter {
+			voters++
+		}
+	}
+	if voters == 1 {
+		return &catalog.Error{Code: catalog.ErrInvalidArgument, Message: "node " + n.cfg.ID + " is the only voter: promote another one first"}
+	}
+	if err := n.TransferLeadership(ctx, ""); err != nil && n.lead.Load() == l {
+		return unavailable("node %s leads and cannot hand leadership over before it is removed: %s", n.cfg.ID, err)
+	}
+	return n.notLeader()
 }
 
 // TransferLeadership hands leadership to a voter, or to the one that is furthest

@@ -58,10 +58,6 @@ func TestCluster_Status(t *testing.T) {
 				t.Errorf("member: %v", m)
 			}
 		}
-		again := must(leader.cluster.AddMember(f.ctx(), &pb.AddMemberRequest{NodeId: f.id, RaftAddress: f.id + ":7001"}))(t)
-		if len(again.GetMembers()) != 3 {
-			t.Errorf("adding a member again: %v", again)
-		}
 		must(leader.cluster.TransferLeadership(f.ctx(), &pb.TransferLeadershipRequest{NodeId: f.id}))(t)
 		f.await(10*time.Second, "leadership", func() error {
 			if r := f.node.Status().Role; r != "leader" {

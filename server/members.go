@@ -9,44 +9,40 @@ import (
 
 // AddMember implements pb.ClusterServer.
 func (c *clusterService) AddMember(ctx context.Context, r *pb.AddMemberRequest) (*pb.StatusResponse, error) {
-	if c.isMemberAt(r.GetNodeId(), r.GetRaftAddress()) {
-		return c.changed(ctx, nil)
-	}
-	return c.changed(ctx, c.s.node.AddMember(ctx, r.GetNodeId(), r.GetRaftAddress()))
-}
-
-// isMemberAt reports whether adding a node changes nothing, at the leader.
-func (c *clusterService) isMemberAt(id, addr string) bool {
-	st := c.s.node.Status()
-	if st.Role != "leader" || addr == "" {
-		return false
-	}
-	for _, m := range st.Members {
-		if m.ID == id {
-			return m.RaftAddr == addr
-		}
-	}
-	return false
+	was := c.suffrage(r.GetNodeId())
+	return c.changed(ctx, was == "", c.s.node.AddMember(ctx, r.GetNodeId(), r.GetRaftAddress()))
 }
 
 // PromoteMember implements pb.ClusterServer.
 func (c *clusterService) PromoteMember(ctx context.Context, r *pb.PromoteMemberRequest) (*pb.StatusResponse, error) {
-	return c.changed(ctx, c.s.node.PromoteMember(ctx, r.GetNodeId()))
+	was := c.suffrage(r.GetNodeId())
+	return c.changed(ctx, was != "voter", c.s.node.PromoteMember(ctx, r.GetNodeId()))
+}
+
+// suffrage is what a node is in this node's configuration, empty if it is no
+// member. At the leader nothing is newer.
+func (c *clusterService) suffrage(id string) string {
+	for _, m := range c.s.node.Status().Members {
+		if m.ID == id {
+			return m.Suffrage
+		}
+	}
+	return ""
 }
 
 // RemoveMember implements pb.ClusterServer.
 func (c *clusterService) RemoveMember(ctx context.Context, r *pb.RemoveMemberRequest) (*pb.StatusResponse, error) {
-	return c.changed(ctx, c.s.node.RemoveMember(ctx, r.GetNodeId()))
+	return c.changed(ctx, true, c.s.node.RemoveMember(ctx, r.GetNodeId()))
 }
 
 // TransferLeadership implements pb.ClusterServer.
 func (c *clusterService) TransferLeadership(ctx context.Context, r *pb.TransferLeadershipRequest) (*pb.StatusResponse, error) {
-	return c.changed(ctx, c.s.node.TransferLeadership(ctx, r.GetNodeId()))
+	return c.changed(ctx, r.GetNodeId() != c.s.id, c.s.node.TransferLeadership(ctx, r.GetNodeId()))
 }
 
-// changed answers a change of the membership with the status after it. The
-// state is this node's: leadership may have moved away.
-func (c *clusterService) changed(ctx context.Context, err error) (*pb.StatusResponse, error) {
+// changed answers a change of the membership, which may have changed nothing, with
+// the status after it. The state is this node's: leadership may have moved away.
+func (c *clusterService) changed(ctx context.Context, did bool, err error) (*pb.StatusResponse, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -54,5 +50,7 @@ func (c *clusterService) changed(ctx context.Context, err error) (*pb.StatusResp
 	if err != nil {
 		return nil, err
 	}
-	return c.s.clusterStatus(view{State: st, header: c.s.header(st)}), nil
+	out := c.s.clusterStatus(view{State: st, header: c.s.header(st)})
+	out.Changed = &did
+	return out, nil
 }

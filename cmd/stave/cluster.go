@@ -15,11 +15,11 @@ import (
 func (a *app) clusterCommand() *cobra.Command {
 	return noun("cluster", "Show and change the cluster",
 		a.clusterStatus(), a.clusterAdd(),
-		a.memberVerb("promote ID", "Make a member vote once it has caught up", "  stave cluster promote n4",
+		a.memberVerb("promote ID", "Make a member vote once it has caught up", "  stave cluster promote n4", "votes already",
 			func(ctx context.Context, s *session, id string) (*pb.StatusResponse, error) {
 				return s.cluster.PromoteMember(ctx, &pb.PromoteMemberRequest{NodeId: id})
 			}),
-		a.memberVerb("remove ID", "Take a node out for good; its directory must be wiped before it can come back", "  stave cluster remove n3",
+		a.memberVerb("remove ID", "Take a node out for good, a leader after it handed over; its directory must be wiped before it can come back", "  stave cluster remove n3", "",
 			func(ctx context.Context, s *session, id string) (*pb.StatusResponse, error) {
 				return s.cluster.RemoveMember(ctx, &pb.RemoveMemberRequest{NodeId: id})
 			}),
@@ -93,6 +93,15 @@ func (a *app) showStatus(r *pb.StatusResponse) error {
 	return g.write(a.out)
 }
 
+// showChange prints the status after a change of the membership, and says so if
+// nothing had to be changed; JSON has it as changed.
+func (a *app) showChange(r *pb.StatusResponse, already string) error {
+	if r.Changed != nil && !r.GetChanged() && !a.json() {
+		a.notice("nothing changed: node %s", already)
+	}
+	return a.showStatus(r)
+}
+
 // effectiveLimits fills those that the cluster does not set.
 func effectiveLimits(l api.Limits) api.Limits {
 	fill := func(v *uint32, def uint32) {
@@ -134,14 +143,15 @@ address. It gets the log but does not vote until it is promoted.`,
 				if err != nil {
 					return err
 				}
-				return a.showStatus(r)
+				return a.showChange(r, id+" is a member at "+addr+" already")
 			})
 		},
 	}
 }
 
-// memberVerb is a verb on one node that answers with the cluster's status.
-func (a *app) memberVerb(use, short, example string, do func(context.Context, *session, string) (*pb.StatusResponse, error)) *cobra.Command {
+// memberVerb is a verb on one node that answers with the cluster's status; already
+// is what the node is if nothing changed.
+func (a *app) memberVerb(use, short, example, already string, do func(context.Context, *session, string) (*pb.StatusResponse, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example, Args: exactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -150,7 +160,7 @@ func (a *app) memberVerb(use, short, example string, do func(context.Context, *s
 				if err != nil {
 					return err
 				}
-				return a.showStatus(r)
+				return a.showChange(r, args[0]+" "+already)
 			})
 		},
 	}
@@ -166,7 +176,8 @@ func (a *app) clusterTransfer() *cobra.Command {
 				req.NodeId = args[0]
 			}
 			return a.call(c.Context(), func(ctx context.Context, s *session) error {
-				if _, err := s.cluster.TransferLeadership(ctx, req); err != nil {
+				done, err := s.cluster.TransferLeadership(ctx, req)
+				if err != nil {
 					return err
 				}
 				// The answer came before the new leader was known; this one waits for it.
@@ -174,7 +185,8 @@ func (a *app) clusterTransfer() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.showStatus(r)
+				r.Changed = done.Changed
+				return a.showChange(r, req.GetNodeId()+" leads already")
 			})
 		},
 	}

@@ -311,7 +311,10 @@ type StatusResponse struct {
 	AppliedIndex uint64       `protobuf:"varint,6,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
 	Counts       *StateCounts `protobuf:"bytes,7,opt,name=counts,proto3" json:"counts,omitempty"`
 	// conditions hold now, as "CLOCK_JUMP: sentence".
-	Conditions    []string `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	Conditions []string `protobuf:"bytes,8,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// changed is there when members or the leader were to be changed: false if
+	// everything was as asked for already.
+	Changed       *bool `protobuf:"varint,9,opt,name=changed,proto3,oneof" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -400,6 +403,13 @@ func (x *StatusResponse) GetConditions() []string {
 		return x.Conditions
 	}
 	return nil
+}
+
+func (x *StatusResponse) GetChanged() bool {
+	if x != nil && x.Changed != nil {
+		return *x.Changed
+	}
+	return false
 }
 
 // RegisterClientRequest names a client.
@@ -958,7 +968,7 @@ const file_stave_v1_cluster_proto_rawDesc = "" +
 	"\x04keys\x18\x06 \x01(\x04R\x04keys\x12\x1e\n" +
 	"\n" +
 	"unassigned\x18\a \x01(\x04R\n" +
-	"unassigned\"\xd6\x02\n" +
+	"unassigned\"\x81\x03\n" +
 	"\x0eStatusResponse\x120\n" +
 	"\x06header\x18\x01 \x01(\v2\x18.stave.v1.ResponseHeaderR\x06header\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x120\n" +
@@ -969,7 +979,10 @@ const file_stave_v1_cluster_proto_rawDesc = "" +
 	"\x06counts\x18\a \x01(\v2\x15.stave.v1.StateCountsR\x06counts\x12\x1e\n" +
 	"\n" +
 	"conditions\x18\b \x03(\tR\n" +
-	"conditions\"B\n" +
+	"conditions\x12\x1d\n" +
+	"\achanged\x18\t \x01(\bH\x00R\achanged\x88\x01\x01B\n" +
+	"\n" +
+	"\b_changed\"B\n" +
 	"\x15RegisterClientRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
 	"\x06ttl_ms\x18\x02 \x01(\x03R\x05ttlMs\"g\n" +
@@ -1111,6 +1124,7 @@ func file_stave_v1_cluster_proto_init() {
 	file_stave_v1_reads_proto_init()
 	file_stave_v1_rows_proto_init()
 	file_stave_v1_cluster_proto_msgTypes[1].OneofWrappers = []any{}
+	file_stave_v1_cluster_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -44,14 +44,17 @@ type ClusterClient interface {
 	// RegisterClient gives an id for exactly-once writes. It lives for an hour
 	// without a command. Errors: BUSY (too many clients).
 	RegisterClient(ctx context.Context, in *RegisterClientRequest, opts ...grpc.CallOption) (*RegisterClientResponse, error)
-	// AddMember adds a node that gets the log but does not vote. Repeating it is
-	// harmless. Errors: INVALID_ARGUMENT.
+	// AddMember adds a node that gets the log but does not vote. Repeating it
+	// changes nothing. Errors: INVALID_ARGUMENT (also: a member at another
+	// address), UNAVAILABLE (it does not answer), NOT_LEADER.
 	AddMember(ctx context.Context, in *AddMemberRequest, opts ...grpc.CallOption) (*StatusResponse, error)
 	// PromoteMember makes a member vote once it has caught up. Errors:
 	// INVALID_ARGUMENT (no such member), BUSY (too far behind).
 	PromoteMember(ctx context.Context, in *PromoteMemberRequest, opts ...grpc.CallOption) (*StatusResponse, error)
 	// RemoveMember takes a node out for good; its directory must be wiped before
-	// it can come back. Errors: INVALID_ARGUMENT.
+	// it can come back. A leader that is asked to remove itself hands leadership
+	// over, removes nothing and answers NOT_LEADER: ask the next one. Errors:
+	// INVALID_ARGUMENT (no such member, or the only voter), UNAVAILABLE.
 	RemoveMember(ctx context.Context, in *RemoveMemberRequest, opts ...grpc.CallOption) (*StatusResponse, error)
 	// TransferLeadership hands leadership to a voter that is up to date. Errors:
 	// INVALID_ARGUMENT, UNAVAILABLE.
@@ -229,14 +232,17 @@ type ClusterServer interface {
 	// RegisterClient gives an id for exactly-once writes. It lives for an hour
 	// without a command. Errors: BUSY (too many clients).
 	RegisterClient(context.Context, *RegisterClientRequest) (*RegisterClientResponse, error)
-	// AddMember adds a node that gets the log but does not vote. Repeating it is
-	// harmless. Errors: INVALID_ARGUMENT.
+	// AddMember adds a node that gets the log but does not vote. Repeating it
+	// changes nothing. Errors: INVALID_ARGUMENT (also: a member at another
+	// address), UNAVAILABLE (it does not answer), NOT_LEADER.
 	AddMember(context.Context, *AddMemberRequest) (*StatusResponse, error)
 	// PromoteMember makes a member vote once it has caught up. Errors:
 	// INVALID_ARGUMENT (no such member), BUSY (too far behind).
 	PromoteMember(context.Context, *PromoteMemberRequest) (*StatusResponse, error)
 	// RemoveMember takes a node out for good; its directory must be wiped before
-	// it can come back. Errors: INVALID_ARGUMENT.
+	// it can come back. A leader that is asked to remove itself hands leadership
+	// over, removes nothing and answers NOT_LEADER: ask the next one. Errors:
+	// INVALID_ARGUMENT (no such member, or the only voter), UNAVAILABLE.
 	RemoveMember(context.Context, *RemoveMemberRequest) (*StatusResponse, error)
 	// TransferLeadership hands leadership to a voter that is up to date. Errors:
 	// INVALID_ARGUMENT, UNAVAILABLE.
