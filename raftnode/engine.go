@@ -109,7 +109,7 @@ func (n *Node) openEngine() (*engine, error) {
 	})
 	e.trans.SetGate(n.gated.Load())
 	m := &machine{FSM: n.fsm, n: n}
-	e.raft, err = raft.NewRaft(e.raftConfig(), m, e.stores.Log(), e.stores.Stable(), e.snaps, e.trans)
+	e.raft, err = raft.NewRaft(e.raftConfig(), m, keptLog{e.stores.Log(), e.snaps}, e.stores.Stable(), e.snaps, e.trans)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open raft: %w", m.cause(err)), e.trans.Close())
 	}
