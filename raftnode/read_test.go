@@ -42,6 +42,32 @@ func TestNode_Read_CutLeader(t *testing.T) {
 	})
 }
 
+// A leader answers no linearizable read on its own word, also while it still leads:
+// more than half of the voters must be in its very term.
+func TestNode_Read_Confirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 3, LogStoreWAL, nil)
+		l := c.leader()
+		c.propose(l, catalog.PutKV{Key: "x", Value: []byte("1")})
+		c.converge()
+		term := l.lead.Load().term
+		for _, f := range c.followers() {
+			for asked, good := range map[uint64]bool{term - 1: false, term: true, term + 1: false} {
+				if err := l.confirmTerm(c.timeout(time.Second), f.cfg.ID, asked); (err == nil) != good {
+					t.Errorf("%s in term %d confirms term %d: %v", f.cfg.ID, term, asked, err)
+				}
+			}
+		}
+		c.isolate(l.cfg.ID)
+		if st, err := l.Read(c.timeout(l.cfg.LeaderLease/3), Linearizable); err == nil {
+			t.Errorf("a leader that is cut off answers %q", value(st))
+		}
+		if lead := l.lead.Load(); lead == nil || lead.term != term {
+			t.Error("the leader gave up before it was asked: the read proved nothing")
+		}
+	})
+}
+
 func value(st *catalog.State) string {
 	kv, ok := st.KeyValue("x")
 	if !ok {

@@ -15,8 +15,9 @@ import (
 
 var plantMutants = flag.Bool("mutants", false, "plant the bugs of testdata/mutants and run the suite on each")
 
-// mutant is a planted bug: a change of one file.
-type mutant struct{ name, why, file, old, new string }
+// mutant is a planted bug: a change of one file. A bug that the whole system hides
+// behind a second defence names the package whose tests must find it.
+type mutant struct{ name, why, file, unit, old, new string }
 
 func readMutant(file string) (mutant, error) {
 	text, err := os.ReadFile(file)
@@ -28,11 +29,13 @@ func readMutant(file string) (mutant, error) {
 	m.old, m.new, _ = strings.Cut(rest, "\n--- new\n")
 	m.new = strings.TrimSuffix(m.new, "\n")
 	if !ok || m.old == "" {
-		return m, fmt.Errorf("%s: want '# why', 'file: NAME', '--- old' and '--- new'", file)
+		return m, fmt.Errorf("%s: want '# why', 'file: NAME', perhaps 'unit: PACKAGE', '--- old' and '--- new'", file)
 	}
 	for line := range strings.Lines(head) {
 		if f, ok := strings.CutPrefix(line, "file: "); ok {
 			m.file = strings.TrimSpace(f)
+		} else if u, ok := strings.CutPrefix(line, "unit: "); ok {
+			m.unit = strings.TrimSpace(u)
 		} else if w, ok := strings.CutPrefix(line, "# "); ok {
 			m.why = strings.TrimSpace(w)
 		}
@@ -105,6 +108,14 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			began := time.Now()
+			if m.unit != "" {
+				out, err := exec.Command("go", "test", "-overlay", overlay, "../../"+m.unit).CombinedOutput()
+				if err == nil || !strings.Contains(string(out), "--- FAIL: ") {
+					t.Fatalf("%s\nnot found by the tests of %s: %v\n%s", m.why, m.unit, err, out)
+				}
+				t.Logf("%s\nfound in %s by the tests of %s: %s", m.why, time.Since(began).Round(time.Second), m.unit, firstProblem(string(out)))
+				return
+			}
 			bin := filepath.Join(dir, "mutant.test")
 			if out, err := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", bin, ".").CombinedOutput(); err != nil {
 				t.Fatalf("build: %v\n%s", err, out)

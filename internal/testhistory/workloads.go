@@ -203,6 +203,7 @@ func (c *caller) bank(ctx context.Context) {
 			continue
 		}
 		n := 1 + c.r.IntN(have)
+		rest(ctx, time.Duration(c.r.IntN(40))*time.Millisecond) // so that others come between
 		c.write(ctx, "", catalog.TxnKV{
 			Compares: []catalog.CompareKV{{Key: from.Key, Version: from.Version}, {Key: to.Key, Version: to.Version}},
 			Ops:      []catalog.OpKV{{Key: from.Key, Value: []byte(strconv.Itoa(have - n))}, {Key: to.Key, Value: []byte(strconv.Itoa(other + n))}},

@@ -32,7 +32,7 @@ type Config struct {
 // Callers is a mix of all workloads, n of the common ones.
 func Callers(n int) map[string]int {
 	return map[string]int{
-		"kv": n, "layout": n, "ids": n, "echo": n, "bank": max(1, n/4), "partitions": max(1, n/2), "big": 1, "servers": max(2, n/4), "isr": max(1, n/4),
+		"kv": n, "layout": n, "ids": n, "echo": n, "bank": max(2, n/4), "partitions": max(1, n/2), "big": 1, "servers": max(2, n/4), "isr": max(1, n/4),
 		"watch": max(2, n/2),
 	}
 }
