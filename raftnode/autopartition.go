@@ -3,6 +3,7 @@ package raftnode
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/stavedb/stave/autopartition"
@@ -53,6 +54,9 @@ func (a *autoPartitions) run(ctx context.Context, n *Node, l *leadership) error 
 		return nil
 	}
 	orders, more := a.due(n, st, n.autoWall(l, st), all)
+	if l.clock.jumped() != "" {
+		orders = slices.DeleteFunc(orders, func(o autoOrder) bool { return o.cmd.Kind() == catalog.KindDropPartitions })
+	}
 	if err := a.carryOut(ctx, n, l, orders); err != nil {
 		a.strategies = nil // what was planned for the others is still due
 		return err
@@ -68,7 +72,7 @@ func (a *autoPartitions) run(ctx context.Context, n *Node, l *leadership) error 
 }
 
 // autoWall is the time by which partitions are due: it goes back no more than
-// the state's does.
+// the state's does, and on no faster than a leader's clock may.
 func (n *Node) autoWall(l *leadership, st *catalog.State) catalog.Millis {
 	return max(st.Cluster().Wall, n.envelope(l, catalog.Envelope{}).Wall)
 }

@@ -42,6 +42,7 @@ func duties() []duty {
 		{"checksum", dutyInterval, byNode((*Node).dutyChecksum)},
 		{"compare", dutyInterval, byNode((*Node).dutyCompare)},
 		{"auto_partition", dutyInterval, dutyAutoPartition()},
+		{"clock", clockInterval, byNode((*Node).dutyClock)},
 	}...)
 }
 
@@ -62,6 +63,7 @@ func (n *Node) startDuties(e *engine, l *leadership) {
 		case <-n.stop:
 		}
 	})
+	n.goFunc(func() { _ = n.dutyClock(ctx, l) }) //nolint:errcheck // at once; the duty reports
 	for _, d := range duties() {
 		n.goFunc(func() { n.runDuty(ctx, l, d) })
 	}

@@ -22,13 +22,14 @@ type leadership struct {
 	// led: lease + (monotonic now - since).
 	lease catalog.Millis
 	since time.Duration
+	clock *leaderClock
 	ended chan struct{} // closed when the term is not led any more
 }
 
 // envelope adds the clocks to what the proposer of a command says.
 func (n *Node) envelope(l *leadership, env catalog.Envelope) catalog.Envelope {
 	env.Lease = l.lease + catalog.Millis((n.cfg.Clock.Monotonic()-l.since)/time.Millisecond)
-	env.Wall = catalog.Millis(n.cfg.Clock.Wall().UnixMilli())
+	env.Wall = l.clock.now(n.cfg.Clock)
 	return env
 }
 
@@ -170,7 +171,7 @@ func (n *Node) openTerm(e *engine, term uint64, late <-chan struct{}) (*leadersh
 	}
 	return &leadership{
 		term: term, fence: catalog.Fence{Incarnation: c.Incarnation.Number, Coordinator: c.Coordinator},
-		lease: c.Lease, since: n.cfg.Clock.Monotonic(), ended: make(chan struct{}),
+		lease: c.Lease, since: n.cfg.Clock.Monotonic(), clock: newLeaderClock(n.cfg.Clock, c.Wall), ended: make(chan struct{}),
 	}, nil
 }
 
@@ -187,7 +188,7 @@ func (n *Node) nextIncarnation(prev catalog.Incarnation) catalog.Incarnation {
 
 // proposeOwn proposes a command of the leader itself before it serves.
 func (n *Node) proposeOwn(e *engine, late <-chan struct{}, lease catalog.Millis, cmd catalog.Command) (*catalog.Result, error) {
-	env := catalog.Envelope{Lease: lease, Wall: catalog.Millis(n.cfg.Clock.Wall().UnixMilli())}
+	env := catalog.Envelope{Lease: lease, Wall: newLeaderClock(n.cfg.Clock, n.fsm.State().Cluster().Wall).now(n.cfg.Clock)}
 	entry, err := fsm.AppendEntry(nil, env, cmd)
 	if err != nil {
 		return nil, err

@@ -46,6 +46,7 @@ var nodeMetrics = []struct{ name, help string }{
 	{"stave_raft_leading", "1 while this node leads and serves."},
 	{"stave_raft_gated", "1 while this node stands back because of its disk."},
 	{"stave_raft_diverged", "1 while this node is fenced because its state differs from the majority's."},
+	{"stave_raft_clock_offset_seconds", "How far the wall clock of this node is ahead of the median of the voters while it leads."},
 	{"stave_raft_proposals_in_flight_bytes", "Bytes of commands taken and not yet answered."},
 	{"stave_raft_snapshots_installed_total", "Snapshots taken over from a leader since start."},
 	{"stave_catalog_revision", "Revision of the state."},
@@ -121,6 +122,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if e := c.n.engine.Load(); e != nil {
 		values["stave_raft_proposals_in_flight_bytes"] = float64(e.bytes.Load())
+	}
+	if l := c.n.lead.Load(); l != nil {
+		values["stave_raft_clock_offset_seconds"] = l.clock.ahead().Seconds()
 	}
 	for name, v := range values {
 		kind := prometheus.GaugeValue

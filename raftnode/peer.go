@@ -22,6 +22,7 @@ const (
 	methodHash      = 4 // request: a revision; response: the state hash at that marker, nothing if it is not kept any more
 	methodKeepAlive = 5 // request: leases; response: those that are lost
 	methodFence     = 6 // request: a revision and the majority's hash there; response: nothing
+	methodClock     = 7 // request: nothing; response: the node's wall clock, Unix milliseconds in 8 bytes
 )
 
 // forwardTimeout bounds a forwarded command whose caller gives more time.
@@ -34,6 +35,7 @@ func (n *Node) handlePeers() {
 	n.peers.Handle(methodHash, n.serveHash)
 	n.peers.Handle(methodFence, n.serveFence)
 	n.peers.Handle(methodKeepAlive, n.serveKeepAlive)
+	n.peers.Handle(methodClock, n.serveClock)
 }
 
 // serveTerm answers a term probe. A voter that answers T had not moved past T

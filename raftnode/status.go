@@ -151,6 +151,11 @@ func (n *Node) health() []HealthIssue {
 	if split := n.compared.openSplit(); split != "" && n.lead.Load() != nil {
 		out = append(out, HealthIssue{Code: catalog.ErrDiverged.String(), Message: split})
 	}
+	if l := n.lead.Load(); l != nil {
+		if what := l.clock.jumped(); what != "" {
+			out = append(out, HealthIssue{Code: catalog.ErrClockJump.String(), Message: what})
+		}
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(n.dutyErrs)) {
